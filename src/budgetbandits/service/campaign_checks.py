@@ -90,7 +90,7 @@ def planned_campaign(
         least, offered = same_decimals([to_units(min(caps)), budget])
         raise BadParameter(f"budget is {offered}, and the cheapest pull may cost {least}; raise it")
     rule = offered_policy(default_policy(terms) if policy is None else policy)
-    features = checked_features(rule, [checked_name("a feature's name", each) for each in terms.features or ()])
+    features = checked_features(rule, [checked_name("a feature's name", feature) for feature in terms.features or ()])
     if features and len(arms) * (1 + len(features)) > campaign_session.CELLS_MAX:
         raise BadFeature(
             f"there are {len(arms):,} arms and {len(features)} features; arms times segments and features are "
@@ -120,15 +120,15 @@ def planned_clone(
     settings, terms, scale = row.settings, row.settings.terms, to_units(row.settings.cost_max)
     active = [arm for arm in range(len(session.names)) if session.state.active[arm]]
     arms = {session.names[arm]: to_units(int(session.caps[arm])) for arm in active}
-    known: dict[str, Any] = {}
+    knowledge: dict[str, Any] = {}
     if "cost_floor" in settings.known:
-        known["cost_floor"] = settings.known["cost_floor"] * scale
+        knowledge["cost_floor"] = settings.known["cost_floor"] * scale
     if "costs" in settings.known:
-        known["costs"] = {session.names[arm]: settings.known["costs"][arm] * scale for arm in active}
+        knowledge["costs"] = {session.names[arm]: settings.known["costs"][arm] * scale for arm in active}
     if budget is None:
         budget = to_units(row.account.budget) if terms.period_budget is None else terms.period_budget
     history = {session.names[arm]: session.history(arm) for arm in active} if learned else {}
-    return planned_campaign(name, row.policy, budget, arms, known, terms, history)
+    return planned_campaign(name, row.policy, budget, arms, knowledge, terms, history)
 
 
 def _checked_own_name(name: Any) -> str:
@@ -285,7 +285,7 @@ def changed_campaign(
     given = {name: value for name, value in changes.items() if name in CHANGEABLE}
     terms = booked_terms(replace(before.terms, **given).checked(given))
     change: dict[str, Any] = {
-        name: [_as_json(getattr(each, name)) for each in (before.terms, terms)]
+        name: [_as_json(getattr(terms_at, name)) for terms_at in (before.terms, terms)]
         for name in CHANGEABLE if getattr(before.terms, name) != getattr(terms, name)
     }  # fmt: skip
     if "on_limit" in change:
@@ -342,13 +342,13 @@ def _with_scales(settings: CampaignSettings, policy: Policy, caps: Sequence[int]
     chooser = best_kind(policy, len(caps), repeatable=True)
     # other choosers compare the arms' scores as they are drawn
     own_scales = policy.own_scales and chooser == "plain" and min(caps) < max(caps)
-    unit, known = settings.cost_max / max(caps), dict(settings.known)
+    unit, knowledge = settings.cost_max / max(caps), dict(settings.known)
     for name in ("budget", "cost_floor"):
-        if name in known:
-            known[name] *= unit
-    if "costs" in known:
-        known["costs"] = [cost * unit for cost in known["costs"]]
-    return replace(settings, cost_max=max(caps), chooser=chooser, known=known, own_scales=own_scales)
+        if name in knowledge:
+            knowledge[name] *= unit
+    if "costs" in knowledge:
+        knowledge["costs"] = [cost * unit for cost in knowledge["costs"]]
+    return replace(settings, cost_max=max(caps), chooser=chooser, known=knowledge, own_scales=own_scales)
 
 
 def check_not_closed(row: Campaign) -> None:

@@ -167,8 +167,8 @@ class CampaignSession(ArmSession):
             self.set_terms(new)
             self.set_budget(row.account.budget)
             return self
-        known = Knowledge(**new.known)
-        state = carried(self.policy, self.state, policy, known, units, row.account.spent / new.cost_max)
+        knowledge = Knowledge(**new.known)
+        state = carried(self.policy, self.state, policy, knowledge, units, row.account.spent / new.cost_max)
         if new.own_scales:
             state.known = replace(state.known, scales=caps / new.cost_max)
         session = CampaignSession(Learner(policy, state, new.chooser), self.names, caps.tolist(), new)
@@ -357,7 +357,7 @@ class CampaignSession(ArmSession):
         """A decision was settled or rewarded. A cost that is reported answers it, which ends a row of failures; once
         its reward is known too it is learned from. A policy knows both as shares of the largest there can be, or of the
         arm's largest. Returns the arms of which something has changed."""
-        arm, reward, cost, known, now = pull.arm, pull.reward, pull.cost, len(self.segments), event.at
+        arm, reward, cost, segments, now = pull.arm, pull.reward, pull.cost, len(self.segments), event.at
         if event.kind == "settled":
             self.cooldowns.record_answer(arm, now, pull.created_at)
         if reward is None or cost is None:
@@ -369,7 +369,7 @@ class CampaignSession(ArmSession):
         self.learn(arm, share, price, self.draws.generator(pull.id, "learn"), request, now)
         if self.sums is not None:
             self.sums.record(arm, request.segment, reward, cost)
-        if len(self.segments) != known:
+        if len(self.segments) != segments:
             return range(len(self.names))
         return sorted({arm, *self.learner.changed_since(before)})
 

@@ -117,9 +117,9 @@ class Campaigns:
     def provided(self, check: Callable[[Transaction], None]) -> Campaigns:
         """The same campaigns, of which none is changed unless this check passes: it is made in the transaction of the
         change, so nothing comes between the two, and not if the change was made before under the same key."""
-        made = copy(self)
-        made._check = check
-        return made
+        clone = copy(self)
+        clone._check = check
+        return clone
 
     def create(
         self,
@@ -174,15 +174,15 @@ class Campaigns:
 
         def before(tx: Transaction) -> str | None:
             """The campaign that was made by this, or under this key; a conflict if another one has the name."""
-            there = tx.campaign(campaign.name)
-            if there is not None and there.id != campaign.id and not operation.done(tx, there.id):
-                raise Conflict(f"there is a campaign {there.name!r} already; give this one another name")
-            return None if there is None else there.id
+            other = tx.campaign(campaign.name)
+            if other is not None and other.id != campaign.id and not operation.done(tx, other.id):
+                raise Conflict(f"there is a campaign {other.name!r} already; give this one another name")
+            return None if other is None else other.id
 
         def work(tx: Transaction) -> str:
-            made = before(tx)
-            if made is not None:
-                return made
+            earlier = before(tx)
+            if earlier is not None:
+                return earlier
             now = moment(tx, self._clock)
             account = replace(campaign.account, period=campaign.settings.period_of(now))
             if campaign.settings.terms.shared_budget is not None:
@@ -199,10 +199,12 @@ class Campaigns:
         try:
             return self._store.write(work, Scope(campaign.name))
         except StoreError:
-            made = self._store.read(before)  # another caller may have been quicker, or it was done and the answer lost
-            if made is None:
+            earlier = self._store.read(
+                before
+            )  # another caller may have been quicker, or it was done and the answer lost
+            if earlier is None:
                 raise
-            return made
+            return earlier
 
     def account(self, campaign: str) -> Account:
         """The account of a campaign."""
@@ -403,9 +405,9 @@ class Campaigns:
             row = self._in_period(tx, row)
             session = self._sessions.of(tx, row)
             after = changed_campaign(row, changes, session.names, session.caps.tolist())
-            there = tx.campaign(after.name)
-            if there is not None and there.id != row.id:
-                raise Conflict(f"there is a campaign {there.name!r} already; give this one another name")
+            other = tx.campaign(after.name)
+            if other is not None and other.id != row.id:
+                raise Conflict(f"there is a campaign {other.name!r} already; give this one another name")
             self._changed(tx, row, after, actor)
 
         self._change(campaign, Operation(key, ("change terms", dict(changes))), work)

@@ -32,14 +32,14 @@ def answer(store: Store, sessions: SessionCache, inputs: ChoiceInputs, count: in
         session = store.read(lambda tx: sessions.of(tx, find_campaign(tx, inputs.campaign)))
         if session.tag != inputs.tag:
             return None
-        known = len(session.segments)
-        made = make_choices(session, inputs, count, seconds)
-        if session.learner.kind != "plain" or len(session.segments) != known:
+        segments = len(session.segments)
+        choices = make_choices(session, inputs, count, seconds)
+        if session.learner.kind != "plain" or len(session.segments) != segments:
             del sessions.kept[inputs.campaign]  # it is ahead of what is committed
     except Exception as error:  # the server makes it an answer, and this process goes on
         sessions.kept.pop(inputs.campaign, None)
         return {"error": f"{type(error).__name__}: {error}"}
-    return made
+    return choices
 
 
 def main() -> None:

@@ -58,7 +58,7 @@ class ChoiceProcess:
         if isinstance(answer, dict):
             log.error("choice failed", campaign=inputs.campaign, error=answer["error"])
             raise ServerBusy("the process that makes this campaign's choices has failed; the server's log says why")
-        return ChoicesAhead(inputs, [AheadChoice(*each) for each in answer or ()])
+        return ChoicesAhead(inputs, [AheadChoice(*values) for values in answer or ()])
 
     def _write(self, value: object) -> None:
         assert self._process.stdin is not None
@@ -115,7 +115,7 @@ class ChoiceProcesses:
                 raise ServerBusy("no process can be started to make this campaign's choices; ask again") from None
             self._all.add(process)
         try:
-            made = process.ask(inputs, count)
+            choices = process.ask(inputs, count)
         except BaseException as error:
             with self._gate:
                 self._all.discard(process)
@@ -126,7 +126,7 @@ class ChoiceProcesses:
             raise ServerBusy("the process that makes this campaign's choices has ended; ask again") from None
         with self._gate:
             self._free.append(process)
-        return made
+        return choices
 
     def close(self) -> None:
         """End the processes; those who wait for one get an error."""

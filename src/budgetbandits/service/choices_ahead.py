@@ -101,13 +101,13 @@ def make_choices(session: CampaignSession, inputs: ChoiceInputs, count: int, sec
     session.set_budget(inputs.budget)
     session.set_remaining(Account(budget, spent, requests_used=used))
     request = session.request_info(resolved) if session.by_request else NO_REQUEST_INFO
-    made, end = list[AheadChoice](), time.perf_counter() + seconds
-    while not made or (len(made) < count and session.learner.kind == "plain" and time.perf_counter() < end):
+    choices, end = list[AheadChoice](), time.perf_counter() + seconds
+    while not choices or (len(choices) < count and session.learner.kind == "plain" and time.perf_counter() < end):
         id = new_decision_id()
         arm = session.choose_arm(id, available, request, cooling)
         likely = None if arm is None else session.likelihood(id, arm, available, request, cooling)
-        made.append(AheadChoice(id, arm, likely))
-    return made
+        choices.append(AheadChoice(id, arm, likely))
+    return choices
 
 
 def _mask(arms: Sequence[int], active: ArmMask) -> ArmMask:

@@ -251,7 +251,7 @@ class Decisions:
         while True:
             task = partial(self._slice_task, campaign, asked, len(answers), options)
             try:
-                result, known = await run(task, min(count - len(answers), SLICE_MAX))
+                result, repeated = await run(task, min(count - len(answers), SLICE_MAX))
             except BatchRefused as cut:
                 taken = await undo() if answers or cut.earlier else cut.taken
                 raise of_batch(cut.refused, len(answers) + cut.fit, count, taken) from None
@@ -261,7 +261,7 @@ class Decisions:
                 if answers:
                     await undo()
                 raise
-            slices_before, answers, earlier = len(answers) > 0, [*answers, *result], earlier + known
+            slices_before, answers, earlier = len(answers) > 0, [*answers, *result], earlier + repeated
             if len(answers) == count:
                 if earlier == count or not slices_before:
                     return answers

@@ -44,7 +44,7 @@ class Expiry:
         expired: dict[str, int] = {}
         failures: dict[str, Exception] = {}
         while True:
-            due, known = self._due(list(failures)), len(failures)
+            due, failed = self._due(list(failures)), len(failures)
             for campaign, decisions in sorted(due.items()):
                 work = isolated(campaign, partial(self._expire, campaign=campaign, decisions=decisions))
                 try:
@@ -54,7 +54,7 @@ class Expiry:
                 else:
                     expired |= {name: expired.get(name, 0) + count} if count else {}
             # holds of a campaign that cannot be changed stay the oldest, and those of others come after them
-            if len(failures) == known or sum(map(len, due.values())) < EXPIRED_HOLDS_MAX:
+            if len(failures) == failed or sum(map(len, due.values())) < EXPIRED_HOLDS_MAX:
                 break
         for failure in failures.values():
             raise failure

@@ -160,14 +160,14 @@ class Feedback:
 
     def _book(self, tx: Transaction, report: FeedbackReport, campaign: str | None) -> BookedFeedback:
         """Book a report; one that is refused is refused before anything is written."""
-        funds, made = locked(tx, self._leases, report.decision, campaign)
-        _check_not_archived(funds.row, made)
+        funds, row = locked(tx, self._leases, report.decision, campaign)
+        _check_not_archived(funds.row, row)
         reward, cost = report.checked()
-        if made.hold.state == "voided":
-            raise Conflict(f"decision {made.id} was voided; it takes no feedback")
+        if row.hold.state == "voided":
+            raise Conflict(f"decision {row.id} was voided; it takes no feedback")
         if report.failed:
-            return self._fail(tx, funds, made, cost, report.actor)
-        return self._tell(tx, funds, made, reward, cost, report.actor)
+            return self._fail(tx, funds, row, cost, report.actor)
+        return self._tell(tx, funds, row, reward, cost, report.actor)
 
     def _tell(
         self,
@@ -263,17 +263,17 @@ class Feedback:
         """The task that voids a decision."""
 
         def work(tx: Transaction) -> None:
-            funds, made = locked(tx, self._leases, decision, campaign)
-            _check_not_archived(funds.row, made)
-            if made.hold.state == "voided":
+            funds, row = locked(tx, self._leases, decision, campaign)
+            _check_not_archived(funds.row, row)
+            if row.hold.state == "voided":
                 return
-            if made.hold.state == "pending" and made.reward is not None:
-                raise Conflict(f"the reward of decision {made.id} was reported, so the call was made; report its cost")
-            account, hold = ledger.void(funds.account, made.hold)
-            tx.save_decision(replace(made, hold=hold))
+            if row.hold.state == "pending" and row.reward is not None:
+                raise Conflict(f"the reward of decision {row.id} was reported, so the call was made; report its cost")
+            account, hold = ledger.void(funds.account, row.hold)
+            tx.save_decision(replace(row, hold=hold))
             now = moment(tx, self._clock)
-            event = Event(made.campaign, "voided", now, decision, made.arm, actor=actor)
-            funds.book(account, event, made.created_at)
+            event = Event(row.campaign, "voided", now, decision, row.arm, actor=actor)
+            funds.book(account, event, row.created_at)
 
         return Task(isolated(campaign, work), self._scope(campaign, [decision]))
 

@@ -133,7 +133,7 @@ def periods_between(begun: int, later: int, period: Period) -> int:
         return round((later - begun) / (7 * DAY))
     # the middle of a month is in it in every time zone
     months = [
-        each.year * 12 + each.month for each in (datetime.fromtimestamp(at + 14 * DAY, UTC) for at in (begun, later))
+        date.year * 12 + date.month for date in (datetime.fromtimestamp(at + 14 * DAY, UTC) for at in (begun, later))
     ]
     return months[1] - months[0]
 

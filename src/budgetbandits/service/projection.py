@@ -201,18 +201,18 @@ def _shared_end(pages: Pages, shared: SharedBudget, now: float) -> RunsOut | Non
     members = pages.members(shared.name, now)
     active = [member for member in members if member.account.status == "active"]
     hour = int(now) // rollups.HOUR * rollups.HOUR
-    spent_by_hour = pages.spent_by(rollups.HOUR, [each.id for each in active], hour - DAY)
+    spent_by_hour = pages.spent_by(rollups.HOUR, [member.id for member in active], hour - DAY)
     spending = [*_spending(pages, active, spent_by_hour, now).values()]
     left = to_units(_present(shared.account, shared.settings, now).left + sum(member.held for member in members))
     # in slots of one length: of the members that are counted by the hour, if any is
-    seconds = max((each.seconds for each in spending), default=rollups.MINUTE)
-    alike = [each.slots[::-1] for each in spending if each.seconds == seconds]
+    seconds = max((entry.seconds for entry in spending), default=rollups.MINUTE)
+    alike = [entry.slots[::-1] for entry in spending if entry.seconds == seconds]
     slots = [sum(amounts) for amounts in zip_longest(*alike, fillvalue=0.0)][::-1]
     if len(slots) < SLOTS_MIN or sum(slots) <= 0 or left <= 0:
         return None
     m, spent, ends = len(slots), sum(slots), list[float]()
-    for each in _to_come(m, _evenness(slots), spent, left):
-        ends.append(_shared_seconds(spending, left, left * m / (spent * each)) if each else 0.0)
+    for seconds_left in _to_come(m, _evenness(slots), spent, left):
+        ends.append(_shared_seconds(spending, left, left * m / (spent * seconds_left)) if seconds_left else 0.0)
     median, low, high = ends
     if median > PROJECTION_SECONDS_MAX:
         return None
@@ -225,7 +225,7 @@ def _shared_seconds(spending: Sequence[Spending], left: float, faster: float) ->
     budgets end before."""
 
     def spent(seconds: float) -> float:
-        return sum(each.spent(seconds, faster) for each in spending)
+        return sum(entry.spent(seconds, faster) for entry in spending)
 
     low, high = 0.0, 2.0 * PROJECTION_SECONDS_MAX
     if spent(high) < left:
@@ -305,7 +305,7 @@ def _evenness(slots: Sequence[float]) -> float:
 
     m, mean = len(slots), sum(slots) / len(slots)
     off = [slot - mean for slot in slots]
-    squares = sum(each * each for each in off)
+    squares = sum(difference * difference for difference in off)
     if squares <= m * (mean * 1e-9) ** 2:
         return math.inf
     alike = sum(one * other for one, other in pairwise(off)) / squares

@@ -50,10 +50,10 @@ def checked_options(**fields: Unpack[DecisionFields]) -> RequestOptions | None:
 
 
 def _by_normal_name(features: Mapping[str, float] | None) -> dict[str, float] | None:
-    made = None if features is None else {normal(name): value for name, value in features.items()}
-    if features is not None and made is not None and len(made) < len(features):
+    numbers = None if features is None else {normal(name): value for name, value in features.items()}
+    if features is not None and numbers is not None and len(numbers) < len(features):
         raise BadFeature("two names of features differ only in how they are encoded; give each feature once")
-    return made
+    return numbers
 
 
 def _in_micros(kind: str, amounts: Mapping[str, float]) -> dict[str, int]:

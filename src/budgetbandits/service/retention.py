@@ -236,12 +236,12 @@ class Retention:
                 apply(replay, event, recount, self._disagree)
             for _, text in wrong_rows(self._store, campaign, replay.finished):
                 self._disagree(text)
-            for made in self._rows(list(replay.finished)):
-                writer.add_decision(made)
+            for decision in self._rows(list(replay.finished)):
+                writer.add_decision(decision)
             replay.finished.clear()
             self._reached("archive")
-        for made in self._closed(replay, before):
-            writer.add_decision(made)
+        for decision in self._closed(replay, before):
+            writer.add_decision(decision)
         piece = writer.finish(base.pieces[-1].digest if base else "")
         self._reached("files")
         return piece
@@ -264,11 +264,13 @@ class Retention:
     def _closed(self, replay: Replay, before: float) -> Iterator[DecisionRow]:
         """Open decisions that are too old for feedback, and have had none since; they are open no more."""
         for chunk in list(replay.open.chunks()):
-            for made in self._rows([id for id, open_decision in chunk.items() if open_decision.created_at < before]):
-                wrong = row_difference(made.id, made, chunk[made.id], replay.row.id)
-                if made.hold.state != "pending" and wrong is None:
-                    replay.open.take(made.id)
-                    yield made
+            for decision in self._rows(
+                [id for id, open_decision in chunk.items() if open_decision.created_at < before]
+            ):
+                wrong = row_difference(decision.id, decision, chunk[decision.id], replay.row.id)
+                if decision.hold.state != "pending" and wrong is None:
+                    replay.open.take(decision.id)
+                    yield decision
 
     def _rows(self, ids: list[str]) -> Iterator[DecisionRow]:
         for first in range(0, len(ids), 1000):
@@ -292,8 +294,8 @@ class Retention:
             tx.pruning().delete(events, [decision for decision in left if decision is not None])
             return result[-1][0]
 
-        while (done := self._slice(work)) is not None:
-            after = done
+        while (pruned := self._slice(work)) is not None:
+            after = pruned
             self._reached("delete")
 
     def _tidy(self, campaign: str, checkpoint: int) -> None:

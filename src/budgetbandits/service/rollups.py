@@ -275,12 +275,12 @@ class Recount:
     def differences(self) -> Iterable[str]:
         """Where the store's rollups and the events disagree."""
         yield from self.mismatches
-        there = self._by_day(self.days)
-        for key in sorted(there.keys() | self._made.keys()):
-            kept, made = (each.get(key, Counts(*key)) for each in (there, self._made))
-            if not _same(kept, made):
+        stored = self._by_day(self.days)
+        for key in sorted(stored.keys() | self._made.keys()):
+            kept, recounted = (counts_by_key.get(key, Counts(*key)) for counts_by_key in (stored, self._made))
+            if not _same(kept, recounted):
                 day = f"the day from {key[0]}" if key[0] != EARLIER else f"all days before {self.since}"
-                yield f"rollups of {day}: arm {key[1]} has {kept}, its events {made}"
+                yield f"rollups of {day}: arm {key[1]} has {kept}, its events {recounted}"
 
 
 def _same(one: Counts, other: Counts) -> bool:

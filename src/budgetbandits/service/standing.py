@@ -123,7 +123,7 @@ def with_end(standing: Standing, out: RunsOut | None, now: float) -> Standing:
 
 def _down(glance: CampaignSummary, now: float) -> str:
     """Which arm is down, and who answers in its place at what price; of several, the one that has been for longest."""
-    first = min(glance.arms_down, key=lambda each: float(each["since"]))
+    first = min(glance.arms_down, key=lambda arm: float(arm["since"]))
     text = (
         f"{first['arm']} has failed {first['failures']:,} times in a row, "
         f"the first {duration(max(now - first['since'], 0.0))} ago"

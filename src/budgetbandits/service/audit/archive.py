@@ -275,9 +275,9 @@ class PieceWriter:
 
 
 def _write(frame: polars.DataFrame, file: IO[bytes]) -> None:
-    made = io.BytesIO()  # Polars itself would not say that there is no room
-    frame.write_parquet(made)
-    file.write(made.getbuffer())
+    buffer = io.BytesIO()  # Polars itself would not say that there is no room
+    frame.write_parquet(buffer)
+    file.write(buffer.getbuffer())
     file.flush()
     os.fsync(file.fileno())
 

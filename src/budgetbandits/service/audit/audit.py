@@ -49,7 +49,7 @@ Progress = Callable[[int, int], None]
 
 
 def verify(
-    store: Store, campaign: str, progress: Progress = lambda done, last: None, archive: Path | None = None
+    store: Store, campaign: str, progress: Progress = lambda read, last: None, archive: Path | None = None
 ) -> list[str]:
     """The differences between rows and events, in words; empty if all agree.
 
@@ -104,7 +104,7 @@ def replayed(
     store: Store,
     books: Books,
     differences: Differences,
-    progress: Progress = lambda done, last: None,
+    progress: Progress = lambda read, last: None,
     folder: Path | None = None,
 ) -> Iterator[tuple[Event, Account, Account, float | None]]:
     """Replay a campaign and note what does not agree. Yields each event that the store has, with the campaign's money
@@ -120,8 +120,8 @@ def replayed(
                 if cut.has(event):
                     before = replay.account
                     apply(replay, event, books.recount, differences.add)
-                    made = replay.changed
-                    yield event, before, replay.account, None if made is None else made[1].created_at
+                    change = replay.changed
+                    yield event, before, replay.account, None if change is None else change[1].created_at
             for _, text in wrong_rows(store, books.row.id, replay.finished):
                 differences.add(text)
             replay.finished.clear()
@@ -159,9 +159,9 @@ def _replay_archive(
 
 def _compare_archived(archive: Archive, piece: Piece, replay: Replay, differences: Differences) -> None:
     """Decisions that came to their end in this piece."""
-    there = {decision.id: decision for decision in archive.decisions_of(piece, replay.finished)}
+    archived = {decision.id: decision for decision in archive.decisions_of(piece, replay.finished)}
     for id, open_decision in replay.finished.items():
-        differences.add(row_difference(id, there.get(id), open_decision, replay.row.id))
+        differences.add(row_difference(id, archived.get(id), open_decision, replay.row.id))
     replay.finished.clear()
 
 
@@ -259,10 +259,10 @@ def _compare_books(books: Books, replay: Replay, differences: Differences) -> No
         differences.add(text)
     if replay.changes_untold:
         differences.add(f"the campaign's row has {replay.changes_untold} more changes of terms than its events")
-    there, made = books.cut.leases, {id: lent.lease for id, lent in replay.leases.items()}
-    for id in sorted(there.keys() | made.keys()):
-        if there.get(id) != made.get(id):
-            differences.add(f"lease {id}: the row says {there.get(id)}, the events {made.get(id)}")
+    cut_leases, replayed = books.cut.leases, {id: lent.lease for id, lent in replay.leases.items()}
+    for id in sorted(cut_leases.keys() | replayed.keys()):
+        if cut_leases.get(id) != replayed.get(id):
+            differences.add(f"lease {id}: the row says {cut_leases.get(id)}, the events {replayed.get(id)}")
     for arm in books.arms:
         learned = arm_state(session, arm.number)
         cap = int(session.caps[arm.number])
@@ -280,14 +280,14 @@ def _wrong_terms(books: Books) -> Iterator[str]:
     """Terms in the campaign's row that neither its first event nor a change has made so."""
     versions = books.row.settings.versions
     facts = from_json((books.begun.request if books.begun is not None else None) or "{}")
-    made = _as_json(versions[0].terms) if "terms" not in facts else _as_json(Terms()) | facts["terms"]
+    expected = _as_json(versions[0].terms) if "terms" not in facts else _as_json(Terms()) | facts["terms"]
     for number, settings in enumerate(versions):
-        made |= {name: values[1] for name, values in settings.change.items() if name in TERMS} if number else {}
-        there = _as_json(settings.terms)
+        expected |= {name: values[1] for name, values in settings.change.items() if name in TERMS} if number else {}
+        actual = _as_json(settings.terms)
         for name in TERMS:
-            if there[name] != made[name]:
+            if actual[name] != expected[name]:
                 when = f"after {number} changes of terms" if number else "from the beginning"
-                yield f"the campaign's row has {name} {there[name]!r} {when}, its events {made[name]!r}"
+                yield f"the campaign's row has {name} {actual[name]!r} {when}, its events {expected[name]!r}"
 
 
 def _as_json(terms: Terms) -> dict[str, Any]:
@@ -306,11 +306,11 @@ def _compare_open(store: Store, books: Books, open: OpenDecisions, differences: 
     for chunk in open.chunks():
         wrong = wrong_rows(store, campaign, chunk, longest)
         if wrong:  # feedback before these rows were read has its event by now
-            by_now = store.read(lambda tx: Cut.of(tx, campaign))
-            for events in event_slices(store, campaign, after, by_now.last):
+            present = store.read(lambda tx: Cut.of(tx, campaign))
+            for events in event_slices(store, campaign, after, present.last):
                 later = [event.decision for event in events if not cut.has(event)]
                 ahead.update(id for id in later if id is not None and id in open)
-            after = max(after, by_now.first)
+            after = max(after, present.first)
         for id, text in wrong:
             if id not in ahead:
                 differences.add(text)
@@ -321,21 +321,21 @@ def wrong_rows(
 ) -> list[tuple[str, str]]:
     """Those of these decisions whose rows say something else, each with words for it. No hold lasts longer than
     ``longest``."""
-    wrong, each = [], iter(decisions.items())
-    while chunk := dict(islice(each, ROWS_READ)):
+    wrong, entries = [], iter(decisions.items())
+    while chunk := dict(islice(entries, ROWS_READ)):
         ids = list(chunk)
         rows, pending = store.read(
             lambda tx, ids=ids: ({decision.id: decision for decision in tx.decisions_of(ids)}, tx.pending_of(ids))  # type: ignore[misc]
         )
         for id, open_decision in chunk.items():
-            made = rows.get(id)
-            text = row_difference(id, made, open_decision, campaign)
+            row = rows.get(id)
+            text = row_difference(id, row, open_decision, campaign)
             if text is not None:
                 wrong.append((id, text))
-            elif made and made.hold.state == "pending" and made.expires_at > made.created_at + longest + ROUNDING:
-                wrong.append((id, f"decision {id} expires at {made.expires_at}, later than any hold of the campaign"))
-            elif made and pending.get(id) != (made.expires_at if made.hold.state == "pending" else None):
-                text = f"decision {id} is {made.hold.state}, and the list of what may expire says otherwise"
+            elif row and row.hold.state == "pending" and row.expires_at > row.created_at + longest + ROUNDING:
+                wrong.append((id, f"decision {id} expires at {row.expires_at}, later than any hold of the campaign"))
+            elif row and pending.get(id) != (row.expires_at if row.hold.state == "pending" else None):
+                text = f"decision {id} is {row.hold.state}, and the list of what may expire says otherwise"
                 wrong.append((id, text))
     return wrong
 

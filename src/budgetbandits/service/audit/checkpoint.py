@@ -83,23 +83,23 @@ class Checkpoint:
 
     def replay(self, store: Store, row: Campaign, arms: list[ArmRow], open: OpenDecisions, recount: Recount) -> Replay:
         """A replay that goes on from here; ``row`` and ``arms`` are as they are now. Fills the other two."""
-        known: list[ArmRow] = []
+        arm_rows: list[ArmRow] = []
         for kind, values in self._rows(store, row.id):
             if kind == "arms":
                 number, cap, active, learned = values
-                known.append(ArmRow(row.id, number, arms[number].name, cap, learned, active))
+                arm_rows.append(ArmRow(row.id, number, arms[number].name, cap, learned, active))
             elif kind == "counts":
                 recount.begin_with(Counts(*values))
         self.put_open(store, row.id, open)
         recount.since = self.counted_since
-        was = replace(row, policy=self.policy, account=self.account, learned=self.learned)
+        before = replace(row, policy=self.policy, account=self.account, learned=self.learned)
         settings = row.settings.versions[self.version]
-        session = read_session(replace(was, settings=settings), known)
+        session = read_session(replace(before, settings=settings), arm_rows)
         grants, archived_up_to = store.read(  # operators' events are never deleted
             lambda tx: (read_grants(tx, row.id, self.seq), tx.pruning().archived_up_to(row.id, self.seq))
         )
         return Replay(
-            was, arms, session, open, self.account, booked=Counter(self.booked), version=self.version,
+            before, arms, session, open, self.account, booked=Counter(self.booked), version=self.version,
             closed_before=self.closed_before, archived_up_to=archived_up_to, restored=None, grants=grants,
         )  # fmt: skip
 

@@ -148,8 +148,8 @@ def _write_parquet(table: Table, slices: Iterator[list[Row]], file: IO[bytes]) -
 
 
 def _grouped(slices: Iterator[list[Row]]) -> Iterator[list[Row]]:
-    each = iter(slices)
-    while group := list(islice(each, ROW_GROUP)):
+    pages = iter(slices)
+    while group := list(islice(pages, ROW_GROUP)):
         yield [row for rows in group for row in rows]
 
 
@@ -169,7 +169,7 @@ def _slices(store: Store, campaign: str, table: Table) -> Iterator[list[Row]]:
     else:
         features = row.settings.terms.features or ()
         pages = (
-            [_decision(made, names, features, present.at(number)) for number, made in page]
+            [_decision(decision, names, features, present.at(number)) for number, decision in page]
             for page in _decisions(store, row.id, last, pruned)
         )
     return _whole(store, row.id, pages, pruned)
@@ -183,7 +183,7 @@ def _decisions(
         if pruned is not None:
             pruned.put_open(store, campaign, open)
         for page in decision_slices(store, campaign, last):
-            yield [each for each in page if pruned is None or each[0] > pruned.seq or each[1].id in open]
+            yield [entry for entry in page if pruned is None or entry[0] > pruned.seq or entry[1].id in open]
 
 
 def _whole(store: Store, campaign: str, pages: Iterator[list[Row]], pruned: Checkpoint | None) -> Iterator[list[Row]]:
@@ -197,8 +197,8 @@ def archived_rows(store: Store, campaign: str, table: Table) -> int:
     """How many rows of a table are in the archive, and so in no export."""
 
     def read(tx: Transaction) -> int:
-        made = Checkpoint.latest(tx, find_campaign(tx, campaign).id)
-        return 0 if made is None else sum(getattr(piece, table) for piece in made.pieces)
+        checkpoint = Checkpoint.latest(tx, find_campaign(tx, campaign).id)
+        return 0 if checkpoint is None else sum(getattr(piece, table) for piece in checkpoint.pieces)
 
     return store.read(read)
 

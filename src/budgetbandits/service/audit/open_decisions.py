@@ -98,7 +98,7 @@ class OpenDecisions:
     def _move(self) -> None:
         """The older half of what is in memory goes to the file."""
         oldest = list(islice(self._near, self._size // 2 + 1))
-        rows = [known.to_row(id) for id, known in _taken(self._near, oldest)]
+        rows = [open_decision.to_row(id) for id, open_decision in _taken(self._near, oldest)]
         try:
             if self._far is None:
                 self._far = sqlite3.connect("", isolation_level=None)  # a temporary file

@@ -259,24 +259,26 @@ class Replay:
         self._tell(event, lambda known: replace(known, reward=_known(event.reward)))
 
     def _failed(self, event: Event) -> None:
-        known = self._change(event, lambda known: replace(known, failed=True))
-        _expect(known.reward is None, "what failed has no reward")
+        open_decision = self._change(event, lambda open_decision: replace(open_decision, failed=True))
+        _expect(open_decision.reward is None, "what failed has no reward")
         lent = self._lease(event)
-        self._session(event).cooldowns.record_failure(_known(event.arm), event.at, known.created_at)
+        self._session(event).cooldowns.record_failure(_known(event.arm), event.at, open_decision.created_at)
         if lent is not None:
-            lent.events.append(LeaseEvent(event, made_at=known.created_at))
+            lent.events.append(LeaseEvent(event, made_at=open_decision.created_at))
 
     def _tell(self, event: Event, tell: Callable[[OpenDecision], OpenDecision]) -> None:
-        known = self._change(event, tell)
-        _expect(known.reward is None or not known.failed, "what failed has no reward")
-        if known.cost is None or known.failed:
+        open_decision = self._change(event, tell)
+        _expect(open_decision.reward is None or not open_decision.failed, "what failed has no reward")
+        if open_decision.cost is None or open_decision.failed:
             return
         lent = self._lease(event)
-        id, arm, made_at = _known(event.decision), _known(event.arm), known.created_at
-        pull = Pull(id, arm, known.reward, known.cost, known.request, made_at)
+        id, arm, made_at = _known(event.decision), _known(event.arm), open_decision.created_at
+        pull = Pull(id, arm, open_decision.reward, open_decision.cost, open_decision.request, made_at)
         self._session(event).record_feedback(pull, event)
         if lent is not None:
-            lent.events.append(LeaseEvent(event, known.cost, known.reward, known.request, made_at))
+            lent.events.append(
+                LeaseEvent(event, open_decision.cost, open_decision.reward, open_decision.request, made_at)
+            )
 
     def _voided(self, event: Event) -> None:
         self._resolve(event, ledger.void)
@@ -382,7 +384,9 @@ class Replay:
 
 def policy_at(row: Campaign, version: int) -> str:
     """The policy of a campaign after this many changes of terms."""
-    changes = [each.change["policy"] for each in row.settings.versions[version + 1 :] if "policy" in each.change]
+    changes = [
+        settings.change["policy"] for settings in row.settings.versions[version + 1 :] if "policy" in settings.change
+    ]
     return str(changes[0][0]) if changes else row.policy
 
 

@@ -92,16 +92,16 @@ def sorted_arms(arms: Sequence[ArmView], order: str) -> list[ArmView]:
 
     def value(arm: ArmView) -> float | None:
         if name in ("reward", "price"):
-            known = arm.rewarded if name == "reward" else arm.priced
-            return getattr(arm.belief, name).median if known else None
+            has_value = arm.rewarded if name == "reward" else arm.priced
+            return getattr(arm.belief, name).median if has_value else None
         if name == "ratio":
             worth = None if arm.worth is None else arm.worth.worth.median
             return worth if worth is not None or not arm.reported else arm.belief.ratio.median
         return {"chance": arm.chance, "share": arm.spent, "pulls": arm.pulls}[name]
 
     if name == "name":
-        made = sorted(arms, key=lambda arm: arm.name.casefold(), reverse=turned)
-        return sorted(made, key=lambda arm: not arm.active)
+        ordered = sorted(arms, key=lambda arm: arm.name.casefold(), reverse=turned)
+        return sorted(ordered, key=lambda arm: not arm.active)
     way = 1.0 if (name == "price") != turned else -1.0
     return sorted(arms, key=lambda arm: (not arm.active, value(arm) is None, way * (value(arm) or 0.0)))
 
@@ -151,22 +151,22 @@ def compared_arms(
     active = sorted(
         (row for row in rows if row.active), key=lambda arm: -totals.get(arm.number, Counts(0, 0)).costs_reported
     )
-    shown = {each.number for each in active[:ARMS_COMPARED_MAX]}
+    shown = {row.number for row in active[:ARMS_COMPARED_MAX]}
     shown |= {row.number for row in rows[: 2 * ARMS_COMPARED_MAX] if not row.active}
     arms = []
-    for each in rows:
-        if each.number in shown:
-            counts = totals.get(each.number) or Counts(0, each.number)
-            price = row.settings.cost_scale(each.cost_cap)
+    for arm_row in rows:
+        if arm_row.number in shown:
+            counts = totals.get(arm_row.number) or Counts(0, arm_row.number)
+            price = row.settings.cost_scale(arm_row.cost_cap)
             scales = most, to_units(price)
             now_told = _feedback(counts, None, most, price)
-            then_told = _feedback(counts, last_hour.get(each.number), most, price)
+            then_told = _feedback(counts, last_hour.get(arm_row.number), most, price)
             arms.append(ArmView(
-                each.number, each.name, to_units(each.cost_cap), price, each.active, counts.decided,
-                to_units(counts.spent), to_units(counts.cost), counts.reward, int(each.learned["pulls"]),
+                arm_row.number, arm_row.name, to_units(arm_row.cost_cap), price, arm_row.active, counts.decided,
+                to_units(counts.spent), to_units(counts.cost), counts.reward, int(arm_row.learned["pulls"]),
                 counts.rewards_reported > 0, counts.prices[0] > 0, belief(now_told, *scales),
                 belief(then_told, *scales) if then_told.cost.count or then_told.reward.count else None, None,
-                *_cooldown(each, now), learned_as=to_units(price) if now_told.cost.mean > 1.0 else None,
+                *_cooldown(arm_row, now), learned_as=to_units(price) if now_told.cost.mean > 1.0 else None,
                 requests_used=counts.requests_used,
             ))  # fmt: skip
     choosable = [arm for arm in arms if arm.active]
@@ -197,18 +197,18 @@ def saved_by(arms: Sequence[ArmView], totals: Mapping[int, Counts], row: Campaig
     counts = [totals.get(arm.number) for arm in choosable]
     compared = [count for count in counts if count is not None and _is_known(count)]
     bought = [_bought(total) for total in totals.values() if _is_known(total)]
-    money, reward = sum(each[0] for each in bought), sum(each[1] for each in bought)
+    money, reward = sum(pair[0] for pair in bought), sum(pair[1] for pair in bought)
     paced = row.settings.terms.horizon is not None
     if paced or len(choosable) < 2 or len(compared) < len(choosable) or not reward or not money:
         return None
     most, beliefs = row.settings.terms.reward_max, []
     for arm, each in zip(choosable, compared, strict=True):
         beliefs.append(belief(_feedback_with_failures(each, most, arm.scale), most, to_units(arm.scale)))
-    made = compare(to_units(money), reward, beliefs, chances_of_best(beliefs))
-    claim = "saved" if made.saved.low > 0.0 else "lost" if made.saved.high < 0.0 else None
-    return asdict(made) | {
+    comparison = compare(to_units(money), reward, beliefs, chances_of_best(beliefs))
+    claim = "saved" if comparison.saved.low > 0.0 else "lost" if comparison.saved.high < 0.0 else None
+    return asdict(comparison) | {
         "claim": claim,
-        "best_arm": choosable[made.best_arm].name, "spent": to_units(money), "left_out": to_units(spent - money),
+        "best_arm": choosable[comparison.best_arm].name, "spent": to_units(money), "left_out": to_units(spent - money),
         "arms": len(choosable),
     }  # fmt: skip
 

@@ -110,10 +110,10 @@ class ArmsTable:
         yield Column("Pulls", self._pulls, "pulls", "Pulls")
         rewards = [(arm.belief, arm.pulls) for arm in arms if arm.rewarded]
         prices = [(arm.belief, arm.pulls) for arm in arms if arm.priced]
-        for name, title, known in (("reward", "Reward", rewards), ("price", "Price", prices)):
-            ends = shared_axis(name, known)
+        for name, title, values in (("reward", "Reward", rewards), ("price", "Price", prices)):
+            ends = shared_axis(name, values)
             cell = partial(self._mean, name=name, title=title, ends=ends)
-            yield Column(title, cell, name, title, "text mean-head", _ends(ends) if known else NO_AXIS)
+            yield Column(title, cell, name, title, "text mean-head", _ends(ends) if values else NO_AXIS)
         if self._by_requests:
             worths = [(arm.worth, arm.pulls) for arm in arms if arm.worth]
             ends = shared_axis("worth", worths)

@@ -155,7 +155,7 @@ def chances_of_best(arms: Sequence[Belief]) -> list[float]:
     below = logs_below(grid)
     rises, largest = np.diff(below, axis=1), np.exp(below.sum(axis=0))
     chances = (rises / np.maximum(rises.sum(axis=0), 1e-300)) @ np.diff(largest)
-    return [float(each) for each in chances / max(chances.sum(), 1e-300)]
+    return [float(chance) for chance in chances / max(chances.sum(), 1e-300)]
 
 
 @lru_cache(maxsize=4096)
@@ -202,7 +202,7 @@ def compare(spent: float, reward: float, arms: Sequence[Belief], chances: Sequen
     with np.errstate(over="ignore"):
         mean = np.mean([np.exp(arm.logarithms(rng.standard_normal(2000))) for arm in arms], axis=0)
     best = int(np.argmax(chances))
-    alone = MedianInterval(*(spent * each for each in astuple(arms[best].ratio)))
+    alone = MedianInterval(*(spent * ratio for ratio in astuple(arms[best].ratio)))
     with np.errstate(divide="ignore", over="ignore"):
         saved = np.where(mean > 0, reward / np.maximum(mean, 1e-300) - spent, 0.0)
     return Comparison(reward, estimate(spent * mean), alone, best, estimate(saved))
@@ -250,4 +250,4 @@ def chances_of_most(arms: Sequence[Worth]) -> list[float]:
         [below[place].reshape(len(arms), -1)[place] for place in range(len(arms))]
     )
     chances = np.exp(others).mean(axis=1)
-    return [float(each) for each in chances / chances.sum()]
+    return [float(chance) for chance in chances / chances.sum()]

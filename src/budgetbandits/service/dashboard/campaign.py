@@ -222,8 +222,8 @@ def campaign_view(tx: Transaction, row: Campaign, query: PageQuery) -> CampaignV
     state = with_end(state, out, now)
     begins = max(row.created_at, now - RANGE_SECONDS[query.range])
     operators, changes = pages.operator_events(row.id, EVENTS_SHOWN + 1), timeline.changes(tx, row)
-    by_arms = sum(total.spent for total in totals.values())
-    booked = timeline.spent_since_copies(changes, spent - by_arms)
+    spent_of_arms = sum(total.spent for total in totals.values())
+    booked = timeline.spent_since_copies(changes, spent - spent_of_arms)
     since_copies = [(at, to_units(amount)) for at, amount in booked if at >= begins]
     decided_until, ends = timeline.ends(state, history.mark, begins, now, booked)
     slot, slots = timeline.slots(history, begins, ends, now)
@@ -251,7 +251,7 @@ def campaign_view(tx: Transaction, row: Campaign, query: PageQuery) -> CampaignV
         effects=effects_of(row, rows),
         begins=begins, ends=ends, decided_until=decided_until, slot=slot, slots=slots,
         before=to_units(spent) - in_slots - sum(amount for _, amount in since_copies), since_copies=since_copies,
-        spent_by_arms=to_units(by_arms), budgets=budgets,
+        spent_by_arms=to_units(spent_of_arms), budgets=budgets,
         plans=timeline.plans(row, changes, "pace_seconds"),
         prices=prices, by_requests_points=points,
         names=[arm.name for arm in rows], arms=arms, more_arms=more_arms[:ARMS_LISTED_MAX],
@@ -270,7 +270,7 @@ def campaign_view(tx: Transaction, row: Campaign, query: PageQuery) -> CampaignV
 
 def _delays(history: History, now: float) -> list[int]:
     """How many costs of the last day were reported within 10, 60 and 300 seconds each, and later."""
-    day = [each for each in history.by(3600, now - DAY) if each.begins >= now - DAY]
+    day = [hour for hour in history.by(3600, now - DAY) if hour.begins >= now - DAY]
     within = [sum(getattr(hour, name) for hour in day) for name in ("delay_10", "delay_60", "delay_300")]
     return [*within, sum(hour.costs_reported for hour in day) - sum(within)]
 
@@ -332,7 +332,7 @@ def campaign_json(view: CampaignView) -> dict[str, Any]:
 
 
 def _arm(arm: ArmView) -> dict[str, Any]:
-    known = {
+    optional = {
         "price": arm.belief.price if arm.priced else None, "ratio": arm.belief.ratio if arm.reported else None,
         "mean_reward": arm.belief.reward if arm.rewarded else None,
     }  # fmt: skip
@@ -341,7 +341,7 @@ def _arm(arm: ArmView) -> dict[str, Any]:
         "cost": arm.cost, "reward": arm.reward, "pulls": arm.pulls, "chance_of_best": arm.chance,
         "failures": arm.failures, "cooldown_until": arm.cooldown_until,
         "price_learned_as": arm.learned_as,
-        **{name: None if each is None else asdict(each) for name, each in known.items()},
+        **{name: None if value is None else asdict(value) for name, value in optional.items()},
         "requests_used": arm.requests_used, "planned_share": arm.planned,
         "worth": None if arm.worth is None else asdict(arm.worth.worth),
     }  # fmt: skip

@@ -157,8 +157,8 @@ def search_view(tx: Transaction, row: Campaign, text: str, before: int | None) -
     """The page of decisions that fit a text."""
     names, rows = [arm.name for arm in tx.arms(row.id)], list[DecisionRow]()
     if before is None and text:
-        by_key = tx.decision_by_key(row.id, text)
-        rows = [] if by_key is None else [by_key]
+        decision = tx.decision_by_key(row.id, text)
+        rows = [] if decision is None else [decision]
         if PREFIX.fullmatch(text.lower()):
             rows += tx.pages().search().with_prefix(text.lower(), FOUND_MAX, row.id)
     name, equals, value = text.partition("=")

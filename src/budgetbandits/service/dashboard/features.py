@@ -84,7 +84,7 @@ class FeatureEffects:
 
     def _end(self, kind: str) -> float:
         result = [getattr(effect, kind) for line in self.lines for effect in line.effects]
-        return 1.1 * max((max(-each.low, each.high) for each in result), default=1.0)
+        return 1.1 * max((max(-effect.low, effect.high) for effect in result), default=1.0)
 
     def as_json(self, names: Sequence[str]) -> list[dict[str, Any]]:
         """The lines as JSON."""
@@ -215,4 +215,4 @@ def _answers(row: Campaign, session: CampaignSession, request: Request, now: flo
                   to_units(settings.cost_max) * float(cost[arm]))
         for arm in np.flatnonzero(state.active).tolist()
     ]  # fmt: skip
-    return sorted(answers, key=lambda each: -each.chance)
+    return sorted(answers, key=lambda answer: -answer.chance)

@@ -144,7 +144,7 @@ def consequences(given: Mapping[str, Any]) -> list[Change]:
         value = given.get(asked.name, asked.default)
         if value is not None:
             booked = to_units(to_micros(value, asked.name)) if asked.kind == "money" else value
-            text = asked.text(booked, lambda each: MoneyFormat.for_budget(budget, currency, each).money(each))
+            text = asked.text(booked, lambda amount: MoneyFormat.for_budget(budget, currency, amount).money(amount))
             changes.append((asked.label, text + notes.get(asked.name, ""), ""))
     return changes
 

@@ -83,13 +83,13 @@ def requests_of(row: Campaign, arms: Sequence[ArmRow], totals: Collection[Counts
     to_come = None
     if horizon is not None and horizon > used:
         to_come = to_units(row.account.budget - spent) / max(horizon - used, 1.0)  # as the policy counts the last one
-    each = to_units(spent) / used if used else None
+    per_request = to_units(spent) / used if used else None
     left, lasts, left_over = row.account.budget - spent, None, None
     if horizon is not None:
         lasts = lasts_for(used, spent, sum(counts.cost_squared for counts in totals), left)
-        if each is not None:
-            left_over = max(to_units(left) - each * max(horizon - used, 0.0), 0.0)
-    return Requests(answered_of(arms), failed, used, horizon, each, to_come, lines[:SEGMENTS_SHOWN],
+        if per_request is not None:
+            left_over = max(to_units(left) - per_request * max(horizon - used, 0.0), 0.0)
+    return Requests(answered_of(arms), failed, used, horizon, per_request, to_come, lines[:SEGMENTS_SHOWN],
                     len(lines[SEGMENTS_SHOWN:]), stops_at_horizon(row), lasts, left_over)  # fmt: skip
 
 
@@ -123,5 +123,5 @@ def _learned(row: Campaign, arm: ArmRow, segment: int) -> tuple[float, float, fl
     sums = arm.learned.get("sums", ())
     if len(sums) <= COUNT or len(sums[COUNT]) <= segment:
         return 0.0, 0.0, 0.0
-    count, reward, cost = (float(sums[each][segment]) for each in (COUNT, REWARD, PAID))
+    count, reward, cost = (float(sums[place][segment]) for place in (COUNT, REWARD, PAID))
     return count, reward * row.settings.terms.reward_max, cost * row.settings.cost_scale(arm.cost_cap)

@@ -58,9 +58,9 @@ class SharedBudgetView:
     def as_json(self) -> dict[str, Any]:
         """The view as JSON."""
         campaigns = [
-            {"name": each.name, "standing": stands.name, "cause": stands.cause, "spent": to_units(each.spent),
-             "held": to_units(each.held), "left": to_units(each.left), "budget": to_units(each.account.budget)}
-            for each, stands in self.members
+            {"name": member.name, "standing": stands.name, "cause": stands.cause, "spent": to_units(member.spent),
+             "held": to_units(member.held), "left": to_units(member.left), "budget": to_units(member.account.budget)}
+            for member, stands in self.members
         ]  # fmt: skip
         return vars(described(self.shared)) | {"campaigns": campaigns}
 
@@ -169,9 +169,9 @@ def _to_change(shared: SharedBudget, form: Mapping[str, str]) -> Preview:
         return Preview(button, [], error, fixable=True, fields=("budget",))
     if after == account:
         return Preview(button, [])
-    budgets = [to_units(each.budget) for each in (account, after)]
+    budgets = [to_units(account_at.budget) for account_at in (account, after)]
     unit = MoneyFormat.for_budget(budgets[0], shared.settings.terms.currency, *budgets)
-    lefts = [unit.money(to_units(each.left)) for each in (account, after)]
+    lefts = [unit.money(to_units(account_at.left)) for account_at in (account, after)]
     changes = [("Budget", *map(unit.money, budgets)), ("Left", lefts[0], lefts[1])]
     return Preview(f"Set the budget to {unit.money(budgets[1])}", changes, relies_on=[shared.name, budgets])  # type: ignore[arg-type]
 

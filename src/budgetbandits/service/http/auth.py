@@ -62,11 +62,11 @@ def make_key(
 
     def work(tx: Transaction) -> None:
         tx.write_heartbeat(now)  # of two concurrent calls, one waits here for the other
-        made = None if operation is None else tx.key_made_under(operation)
-        if made is not None:
+        earlier = None if operation is None else tx.key_made_under(operation)
+        if earlier is not None:
             raise Conflict(
-                f"this form has already made the key bb_{made}, and showed it then; if it was lost, drop it and make "
-                "another"
+                f"this form has already made the key bb_{earlier}, and showed it then; if it was lost, "
+                "drop it and make another"
             )
         only = None if campaign is None else find_campaign(tx, campaign).id
         key = Key(prefix, _digest(secret), tuple(scopes), now, only, name, owner, expires_at, requests_per_second)
@@ -127,7 +127,7 @@ def hand_over_first_key(store: Store, file: Path | None) -> None:
     """
     key = make_first_key(store, time.time())
     if key is None:
-        if all(each.off for each in store.read(lambda tx: tx.keys())):
+        if all(key.off for key in store.read(lambda tx: tx.keys())):
             print(
                 "All keys are off since the store was restored: 'budgetbandits key turn-on' turns them on", flush=True
             )
@@ -163,10 +163,10 @@ def prefix_of(text: str) -> str:
 def prefix_meant(prefixes: Iterable[str], text: str) -> str:
     """The prefix of the key that a text identifies: bb_1a2b3c4d_… as lists show it, its beginning, or the whole key."""
     meant = text.removeprefix("bb_").partition("_")[0].removesuffix("…")
-    there = sorted(prefixes)
-    if meant in there:
+    present = sorted(prefixes)
+    if meant in present:
         return meant
-    fitting = [prefix for prefix in there if meant and prefix.startswith(meant)]
+    fitting = [prefix for prefix in present if meant and prefix.startswith(meant)]
     if not fitting:
         raise NotFound(f"no key {actor_of(meant):.40}; 'budgetbandits key list' shows all keys")
     if len(fitting) > 1:
@@ -295,26 +295,26 @@ class KeyRing:
             names = () if only is None else (only.id, only.name, *tx.former_names(only.id))
             return _CachedKey(key, names, self._clock() + seconds, now)
 
-        known = self._store.read(work, urgent=True) if prefix and secret else None
+        row = self._store.read(work, urgent=True) if prefix and secret else None
         # compared even if there is no such key, so that timing reveals nothing
-        right = hmac.compare_digest(_digest(secret), known.key.digest if known is not None else _digest("none"))
-        if known is None or not right:
+        right = hmac.compare_digest(_digest(secret), row.key.digest if row is not None else _digest("none"))
+        if row is None or not right:
             self._known.pop(text, None)
             sent = "no such key" if text else "no key was sent"
             raise NotAllowed(f"{sent}; send 'Authorization: Bearer bb_…' with a key of this service", key_valid=False)
-        if known.key.expired(known.read_at):
+        if row.key.expired(row.read_at):
             self._known.pop(text, None)
             raise NotAllowed("this key has expired; ask an operator for a new one", key_valid=False)
-        if known.key.off:
+        if row.key.off:
             self._known.pop(text, None)
             raise NotAllowed(
                 "this key is off since the store was restored from a copy; an operator turns it on where the store is: "
                 f"budgetbandits key turn-on {actor_of(prefix)}",
                 key_valid=False,
             )
-        self._known[text] = known
-        self._used[prefix] = known.read_at
-        return known
+        self._known[text] = row
+        self._used[prefix] = row.read_at
+        return row
 
     def note_used(self) -> None:
         """Write down when keys were last used, of each once in `USE_SECONDS` at most."""

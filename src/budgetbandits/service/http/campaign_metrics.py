@@ -101,7 +101,7 @@ class CampaignSeries:
         """
         if text is None or text.strip() == "none":
             return cls(() if text else tuple(SERIES), campaigns_max)
-        names = tuple(each.strip() for each in text.split(","))
+        names = tuple(name.strip() for name in text.split(","))
         wrong = [name for name in names if name not in SERIES]
         if wrong or len(set(names)) < len(names):
             what = f"there is no series {wrong[0]!r:.40}" if wrong else f"{text!r:.60} has a name twice"
@@ -158,12 +158,12 @@ class CampaignMetrics:
         for first in range(0, len(ids), CAMPAIGNS_AT_ONCE):
             begun, busy = time.monotonic(), time.thread_time()
             part, oldest = ids[first : first + CAMPAIGNS_AT_ONCE], begun - PROJECTION_SECONDS
-            known = {id: kept[id] for id in part if id in kept and kept[id][0] > oldest}
-            projected = {id: end for id, (_, end) in known.items()}
-            for each in self._store.read(partial(outlooks, campaigns=part, projected=projected)):
-                id = each.glance.id
-                self._projected[id] = known.get(id, (begun, each.runs_out))
-                yield each
+            cached = {id: kept[id] for id in part if id in kept and kept[id][0] > oldest}
+            projected = {id: end for id, (_, end) in cached.items()}
+            for outlook in self._store.read(partial(outlooks, campaigns=part, projected=projected)):
+                id = outlook.glance.id
+                self._projected[id] = cached.get(id, (begun, outlook.runs_out))
+                yield outlook
             time.sleep(REST_SHARE * (time.thread_time() - busy))
 
     def _shared_budgets(self) -> Iterator[str]:

@@ -231,8 +231,8 @@ class OpenApiDocument:
         """Answer with the document, or with 304."""
         content, tag, _ = await self._get()
         headers = {"ETag": tag, "Cache-Control": "no-cache"}
-        known = [each.strip().removeprefix("W/") for each in request.headers.get("if-none-match", "").split(",")]
-        if tag in known or known == ["*"]:
+        tags = [tag_sent.strip().removeprefix("W/") for tag_sent in request.headers.get("if-none-match", "").split(",")]
+        if tag in tags or tags == ["*"]:
             return Response(status_code=304, headers=headers)
         return Response(content, media_type="application/json", headers=headers)
 
@@ -250,7 +250,7 @@ def _page(content: dict[str, Any]) -> str:
         for path, operations in content["paths"].items()
         for method, operation in operations.items()
     ]
-    tags = [(name, text, [each for each in shown if each["tag"] == name]) for name, text in TAGS.items()]
+    tags = [(name, text, [operation for operation in shown if operation["tag"] == name]) for name, text in TAGS.items()]
     schemas = {name: _fields(schema) for name, schema in content["components"]["schemas"].items()}
     return render(
         "docs.html", session=None, live="", path="/docs", inline=False, version=content["info"]["version"],
@@ -264,12 +264,18 @@ def _shown(path: str, method: str, operation: dict[str, Any]) -> dict[str, Any]:
     sent = operation.get("requestBody", {})
     body = sent.get("content", {}).get("application/json", {}).get("schema")
     answers = []
-    for code, each in operation["responses"].items():
-        kinds = [kind_of(content.get("schema", {})) for content in each.get("content", {}).values()]
-        answers.append((code, each["description"], kinds[0] if kinds else ""))
+    for code, response in operation["responses"].items():
+        kinds = [kind_of(content.get("schema", {})) for content in response.get("content", {}).values()]
+        answers.append((code, response["description"], kinds[0] if kinds else ""))
     parameters = [
-        (each["name"], each["in"], kind_of(each["schema"]), each["required"], each.get("description", ""))
-        for each in operation.get("parameters", ())
+        (
+            parameter["name"],
+            parameter["in"],
+            kind_of(parameter["schema"]),
+            parameter["required"],
+            parameter.get("description", ""),
+        )
+        for parameter in operation.get("parameters", ())
     ]
     return {
         "id": operation["operationId"], "tag": operation["tags"][0], "method": method.upper(), "path": path,

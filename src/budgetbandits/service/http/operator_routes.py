@@ -97,8 +97,8 @@ def create(call: CheckedRequest[NewCampaign]) -> bytes:
     """Create a campaign."""
     body = call.content
     given = body.model_dump(exclude={"cost_floor", "costs"})
-    known = body.model_dump(include={"cost_floor", "costs"}, exclude_none=True)
-    call.server.campaigns.create(**given, known=known, key=call.key, actor=call.actor)
+    knowledge = body.model_dump(include={"cost_floor", "costs"}, exclude_none=True)
+    call.server.campaigns.create(**given, known=knowledge, key=call.key, actor=call.actor)
     return _changed(call, "campaign created", body.name, budget=body.budget, policy=body.policy)
 
 

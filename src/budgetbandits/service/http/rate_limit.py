@@ -100,9 +100,9 @@ def network(address: str) -> str:
     ('192.0.2.7', '2001:db8::', '192.0.2.7')
     """
     try:
-        known = ipaddress.ip_address(address.partition("%")[0])
+        parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:  # a Unix socket
         return address
-    if isinstance(known, ipaddress.IPv4Address):
-        return str(known)
-    return str(known.ipv4_mapped or ipaddress.IPv6Address(int(known) >> 64 << 64))
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return str(parsed)
+    return str(parsed.ipv4_mapped or ipaddress.IPv6Address(int(parsed) >> 64 << 64))

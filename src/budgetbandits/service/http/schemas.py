@@ -115,7 +115,7 @@ class NewCampaign(_with_terms("CampaignTerms")):  # type: ignore[misc]
 def _wrong_history(history: Any) -> str | None:
     """The first mistake in a field that should map names to three numbers."""
     for name, past in history.items() if isinstance(history, dict) else ():
-        numbers = isinstance(past, list) and len(past) == 3 and all(type(each) in (int, float) for each in past)
+        numbers = isinstance(past, list) and len(past) == 3 and all(type(number) in (int, float) for number in past)
         if not numbers or not 0 < len(name) <= NAME_LENGTH_MAX:
             return (
                 f"history: {name!r:.60} is {past!r:.60}; give [pulls, total reward, total cost] for the name of an arm"

@@ -112,7 +112,7 @@ class NoRoute:
         error = HTTPException(404)
         if near:
             scope["route"] = near[0]
-            methods = {method for each in near for method in each.methods or () if method != "HEAD"}
+            methods = {method for address in near for method in address.methods or () if method != "HEAD"}
             error = HTTPException(405, headers={"Allow": ", ".join(sorted(methods))})
         elif shows_pages(scope):
             from budgetbandits.service.dashboard.rendering import problem_page
@@ -138,10 +138,10 @@ def _parameters(query: bytes, kind: type[BaseModel] | None) -> BaseModel | None:
     """The checked parameters; those that would be ignored are refused: unknown ones, and those given twice."""
     if kind is None and not query:
         return None
-    known, sent = () if kind is None else tuple(kind.model_fields), dict[str, str]()
+    names, sent = () if kind is None else tuple(kind.model_fields), dict[str, str]()
     for name, value in parse_qsl(query.decode("latin-1"), True):
-        if name not in known:
-            remedy = f"use {', '.join(known)}" if known else "leave it out"
+        if name not in names:
+            remedy = f"use {', '.join(names)}" if names else "leave it out"
             raise InvalidRequest(["query"], f"there is no parameter {name!r:.60}; {remedy}")
         if name in sent:
             raise InvalidRequest(["query"], f"the parameter {name!r:.60} is given twice; give it once")

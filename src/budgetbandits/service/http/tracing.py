@@ -83,17 +83,17 @@ class Tracing:
             set_status_on_exception=False,
         ) as span:  # fmt: skip
             try:
-                made = await deciding
+                answer = await deciding
             except HoldRefused as refused:
                 span.set_attribute("budgetbandits.refusal", refused.reason)
                 raise
             except Exception as error:
                 span.set_status(StatusCode.ERROR, type(error).__name__)
                 raise
-            span.set_attribute("budgetbandits.count", len(made))
+            span.set_attribute("budgetbandits.count", len(answer))
             for name in ("decision", "arm", "hold"):
-                span.set_attribute(f"budgetbandits.{name}", getattr(made[0], name))
-            return made
+                span.set_attribute(f"budgetbandits.{name}", getattr(answer[0], name))
+            return answer
 
 
 class RequestTracing:

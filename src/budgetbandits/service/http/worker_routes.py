@@ -98,8 +98,8 @@ async def health(_: CheckedRequest[None]) -> HealthAnswer:
 async def ready(call: CheckedRequest[None]) -> HealthAnswer:
     """Whether decisions can be made: a row was written and committed just now; 503 if not within two seconds."""
     beat = asyncio.ensure_future(call.server.store.perform(lambda tx: tx.write_heartbeat(time.time())))
-    done, _ = await asyncio.wait([beat], timeout=READY_SECONDS_MAX)
-    problem = beat.exception() if done else f"nothing could be written for {READY_SECONDS_MAX:g} seconds"
+    finished, _ = await asyncio.wait([beat], timeout=READY_SECONDS_MAX)
+    problem = beat.exception() if finished else f"nothing could be written for {READY_SECONDS_MAX:g} seconds"
     if problem is not None:
         beat.add_done_callback(lambda late: late.exception())  # nobody awaits it any more
         log.warning("not ready", error=str(problem))

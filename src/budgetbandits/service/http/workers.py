@@ -50,10 +50,10 @@ class Peers:
     def answers(self, number: int, own: Callable[[], bytes]) -> dict[int, bytes]:
         """The answers of all processes, with this one's ``own``; processes that give none in time are left out."""
         result = {number: own()}
-        for each in range(len(self._pairs)):
-            if each != number:
+        for other in range(len(self._pairs)):
+            if other != number:
                 with contextlib.suppress(OSError):
-                    result[each] = self._ask(each)
+                    result[other] = self._ask(other)
         return dict(sorted(result.items()))
 
     def _ask(self, number: int) -> bytes:

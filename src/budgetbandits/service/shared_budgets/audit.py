@@ -156,9 +156,9 @@ class _Watch:
         self.moved = True
         self._check_period(event)
         if made_at is not None:
-            there = self._account()
-            kept = self.settings.given_back(there, before.taken - after.taken, made_at, event.at)
-            self.to_lapse += there.budget - kept.budget
+            account = self._account()
+            kept = self.settings.given_back(account, before.taken - after.taken, made_at, event.at)
+            self.to_lapse += account.budget - kept.budget
         if self._taken > self.budget:
             self.differences.add(f"event {seq} ({event.kind}) takes more than the shared budget {self._name!r:.60} has")
         knows = event.kind in ("decided", "settled", "leased", "merged", "spent elsewhere")
@@ -171,13 +171,13 @@ class _Watch:
 
     def _apply_own(self, event: Event) -> None:
         """An event of the shared budget itself."""
-        known = event.seq > self._since
+        complete = event.seq > self._since
         if event.kind in ("joined", "left"):
             return
         if event.kind == "renewed":
-            self._renew(event, known)
+            self._renew(event, complete)
         elif event.kind == "clock reset":
-            self._set_back(event, known)
+            self._set_back(event, complete)
         elif event.kind == "lapsed":
             self.to_lapse += (event.amount or 0) if self.moved else 0
             self.advance = from_json(event.request or "{}")["advance"]
@@ -198,12 +198,12 @@ class _Watch:
             self.differences.add(f"event {event.seq} (renewed) cannot have happened: {ahead}")
             return
         grant = grant_of(event)
-        made = None if account is None else self.settings.grant(self._account(), account)
-        if made is not None and not known and self.settings.terms.unspent == "lapse":
-            made = replace(made, amount=grant.amount)
-        if account is None or made != grant:
+        expected = None if account is None else self.settings.grant(self._account(), account)
+        if expected is not None and not known and self.settings.terms.unspent == "lapse":
+            expected = replace(expected, amount=grant.amount)
+        if account is None or expected != grant:
             self.differences.add(
-                f"event {event.seq} (renewed) grants {grant.amount}, by the terms it would be {made}, not {grant}"
+                f"event {event.seq} (renewed) grants {grant.amount}, by the terms it would be {expected}, not {grant}"
             )
         self.period, self.advance = grant.begun, self.advance if account is None else account.advance
         self.grants.append(grant)
@@ -242,14 +242,16 @@ class _Watch:
         whole = [*self.accounts.values(), *self.books.former.values()]
         spent, held, leased = (sum(getattr(account, name) for account in whole) for name in ("spent", "held", "leased"))
         overrun = all_overruns(*(account.overrun for account in whole))
-        there = self.books.shared.account
+        actual = self.books.shared.account
         try:
-            made = Account(self.budget, spent, held, overrun, leased=leased, period=self.period, advance=self.advance)
+            expected = Account(
+                self.budget, spent, held, overrun, leased=leased, period=self.period, advance=self.advance
+            )
         except ArithmeticError as error:
             self.differences.add(f"the shared budget {self._name!r:.60} by its events: {error}")
             return
-        if made != there:
-            self.differences.add(f"the shared budget's row says {there}, the events of its campaigns {made}")
+        if expected != actual:
+            self.differences.add(f"the shared budget's row says {actual}, the events of its campaigns {expected}")
 
 
 def _settings_after(before: SharedSettings, event: Event) -> SharedSettings:

@@ -182,7 +182,7 @@ def set_unreported(tx: Transaction, row: Campaign, unreported: bool) -> None:
     shared = tx.shared_of(row)
     if shared is None or (row.id in shared.settings.unreported) == unreported:
         return
-    others = tuple(each for each in shared.settings.unreported if each != row.id)
+    others = tuple(member for member in shared.settings.unreported if member != row.id)
     ids = (*others, row.id) if unreported else others
     tx.save_shared_settings(replace(shared, settings=replace(shared.settings, unreported=ids)))
 

@@ -43,10 +43,10 @@ class SharedBudgets:
 
         def before(tx: Transaction) -> bool:
             """Whether it was created just so."""
-            there = tx.shared_budget(name)
-            if there is None:
+            other = tx.shared_budget(name)
+            if other is None:
                 return False
-            if (there.account.budget, there.settings.terms) != (micros, settings.terms):
+            if (other.account.budget, other.settings.terms) != (micros, settings.terms):
                 raise Conflict(
                     f"there is a shared budget {name!r:.60} already; change it, or give this one another name"
                 )
@@ -56,10 +56,10 @@ class SharedBudgets:
             if before(tx):
                 return
             now = moment(tx, self._clock)
-            made = SharedBudget(name, Account(micros, period=settings.period_of(now)), now, settings)
-            tx.shared_budgets().add(made)
+            shared = SharedBudget(name, Account(micros, period=settings.period_of(now)), now, settings)
+            tx.shared_budgets().add(shared)
             facts = to_json(settings.to_dict()["terms"]).decode()
-            tx.add_event(Event(made.event_key, "created", now, amount=micros, actor=actor, request=facts))
+            tx.add_event(Event(shared.event_key, "created", now, amount=micros, actor=actor, request=facts))
 
         try:
             self._store.write(work)
@@ -88,7 +88,7 @@ class SharedBudgets:
             if (account, after) == (shared.account, before):
                 return
             tx.save_shared_settings(replace(shared, account=account, settings=after))
-            pairs = {term: [getattr(each.terms, term) for each in (before, after)] for term in TERM_NAMES}
+            pairs = {term: [getattr(settings_at.terms, term) for settings_at in (before, after)] for term in TERM_NAMES}
             facts = {term: values for term, values in pairs.items() if values[0] != values[1]}
             event = Event(
                 shared.event_key, "terms changed", now, amount=account.budget - shared.account.budget, actor=actor

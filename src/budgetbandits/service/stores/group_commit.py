@@ -123,8 +123,8 @@ class CachedTransaction(SqlTransaction):
 
     def drop_campaign(self, campaign: Campaign) -> None:
         super().drop_campaign(campaign)
-        for each in (campaign.id, campaign.name):
-            self._campaigns.pop(each, None)
+        for key in (campaign.id, campaign.name):
+            self._campaigns.pop(key, None)
 
     def save_settings(self, campaign: Campaign) -> None:
         before = self.campaign(campaign.id)

@@ -266,10 +266,10 @@ def _migrate(connection: psycopg.Connection[Any]) -> None:
     connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))  # two hosts may start at once
     connection.execute("CREATE TABLE IF NOT EXISTS migration (number INTEGER PRIMARY KEY)")
     row = connection.execute("SELECT max(number) FROM migration").fetchone()
-    done = (row[0] if row else None) or 0
-    check_version(done, steps[-1][0])
+    version = (row[0] if row else None) or 0
+    check_version(version, steps[-1][0])
     for number, statements in steps:
-        if number > done:
+        if number > version:
             for statement in statements:
                 connection.execute(statement)
             connection.execute("INSERT INTO migration VALUES (%s)", (number,))

@@ -171,13 +171,13 @@ class PostgresWritingTransaction(CachedTransaction, PostgresTransaction):
         return result
 
     def _keep_decisions(self, campaign: str, scopes: Sequence[Scope], found: Sequence[Result]) -> None:
-        by_key = self._cache.decisions_by_key
-        by_key.update(((campaign, key), None) for scope in scopes for key in scope.keys)
+        decisions = self._cache.decisions_by_key
+        decisions.update(((campaign, key), None) for scope in scopes for key in scope.keys)
         for decision in (rows.decision_of(row) for result in found for row in result):
             if decision.lease is None or self._cache.leases is not None:
                 self._keep_decision(decision)
             else:  # others may change it until its lease is locked
-                by_key.pop((decision.campaign, decision.key), None)
+                decisions.pop((decision.campaign, decision.key), None)
 
     def _keep_decision(self, decision: DecisionRow) -> None:
         self._decisions[decision.id] = decision
@@ -243,8 +243,8 @@ class PostgresWritingTransaction(CachedTransaction, PostgresTransaction):
 
     def decision_by_key(self, campaign: str, key: str) -> DecisionRow | None:
         """The decision of this key, read beforehand if possible."""
-        by_key = self._cache.decisions_by_key
-        return by_key[campaign, key] if (campaign, key) in by_key else super().decision_by_key(campaign, key)
+        decisions = self._cache.decisions_by_key
+        return decisions[campaign, key] if (campaign, key) in decisions else super().decision_by_key(campaign, key)
 
     def add_decision(self, decision: DecisionRow) -> None:
         """Add a decision when the transaction commits."""

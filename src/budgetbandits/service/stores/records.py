@@ -68,7 +68,7 @@ class CampaignSettings(Renewal):
         """The settings that `to_dict` has written; ValueError for anything else."""
         try:
             terms = Terms(**values["terms"]).checked()
-            earlier = tuple(cls.from_dict(each) for each in values.get("earlier", ()))
+            earlier = tuple(cls.from_dict(version) for version in values.get("earlier", ()))
             return cls(**{**values, "terms": terms, "earlier": earlier})
         except (BadParameter, LookupError, TypeError, AttributeError) as error:
             raise ValueError(str(error) or type(error).__name__) from error
@@ -77,7 +77,7 @@ class CampaignSettings(Renewal):
         """The settings as JSON, without terms that have no value."""
         terms = {name: value for name, value in vars(self.terms).items() if value is not None}
         values = {attribute.name: getattr(self, attribute.name) for attribute in fields(self)}
-        return {**values, "terms": terms, "earlier": [each.to_dict() for each in self.earlier]}
+        return {**values, "terms": terms, "earlier": [version.to_dict() for version in self.earlier]}
 
     @cached_property
     def lease(self) -> int | None:

@@ -268,24 +268,24 @@ def _cannot_write(error: Exception) -> StoreError:
     return StoreError(f"cannot write: {error}; nothing was decided")
 
 
-def _pass_on(future: Answerable, done: asyncio.Future[Any]) -> None:
-    problem = done.exception()
-    resolve_futures([(future, None if problem else done.result(), problem)])
+def _pass_on(future: Answerable, finished: asyncio.Future[Any]) -> None:
+    problem = finished.exception()
+    resolve_futures([(future, None if problem else finished.result(), problem)])
 
 
 def _migrate(connection: sqlite3.Connection) -> None:
     """Bring the database to this version, all of it or nothing."""
     steps = migrations("sqlite")
-    (done,) = connection.execute("PRAGMA user_version").fetchone()
-    if done >= steps[-1][0]:
-        check_version(done, steps[-1][0])
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version >= steps[-1][0]:
+        check_version(version, steps[-1][0])
         return  # nothing to do, so do not wait for a process that is writing
     connection.execute("BEGIN IMMEDIATE")  # two processes may start at once
     try:
-        (done,) = connection.execute("PRAGMA user_version").fetchone()
-        check_version(done, steps[-1][0])
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        check_version(version, steps[-1][0])
         for number, statements in steps:
-            if number > done:
+            if number > version:
                 for statement in statements:
                     connection.execute(statement)
                 connection.execute(f"PRAGMA user_version = {number}")

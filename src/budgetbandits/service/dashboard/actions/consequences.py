@@ -126,7 +126,7 @@ def topped_up(subject: CampaignSnapshot, amount: float) -> list[Change]:
     seconds = subject.row.settings.terms.pace_seconds
     if seconds is not None:
         part = min(DAY / seconds, 1.0)
-        a_day, more = (to_units(each.budget) * part for each in (before, after))
+        a_day, more = (to_units(account_at.budget) * part for account_at in (before, after))
         if unit.money(a_day) == unit.money(more):
             unit = replace(unit, digits=6)
         changes.append(("Plan", f"{unit.money(a_day)} a day", f"{unit.money(more)} a day, at once"))
@@ -173,7 +173,7 @@ def _booked(subject: CampaignSnapshot, micros: int) -> tuple[CampaignSnapshot, l
         left = shared.account.left
     after = charged(before, micros, left)
     if shared is not None:
-        others = tuple(each for each in shared.settings.unreported if each != row.id)
+        others = tuple(member for member in shared.settings.unreported if member != row.id)
         shared = replace(shared.moved(before, after), settings=replace(shared.settings, unreported=others))
     spent, more, left_now, less = subject.money(before.spent, after.spent, before.left, after.left)
     changes = [("Spent", spent, more), ("Left", left_now, less)]

@@ -72,11 +72,11 @@ def terms_wanted(fields: Fields) -> dict[str, Any]:
         if field.choices or TERMS[field.name].kind == "text":
             changes[field.name] = text or None
         elif TERMS[field.name].kind == "names":
-            changes[field.name] = [each.strip() for each in text.split(",")] if text else None
+            changes[field.name] = [part.strip() for part in text.split(",")] if text else None
         else:
             changes[field.name] = term(fields, field.name) if text else None
     for name, needed in SUPPORTS.items():  # what is emptied takes with it what was for it alone
-        emptied = any(each in changes and changes[each] is None for each in needed)
+        emptied = any(term_name in changes and changes[term_name] is None for term_name in needed)
         if emptied and name not in changes and not any(fields.get(each, "").strip() for each in needed):
             changes[name] = TERMS[name].default
     return changes
@@ -92,47 +92,49 @@ def _with(subject: CampaignSnapshot, changes: dict[str, Any]) -> tuple[Campaign,
 def cap_changed(subject: CampaignSnapshot, arm: tuple[str, float]) -> list[Change]:
     """The consequences of another cap of an arm."""
     name, cap = arm
-    _, made = _with(subject, {"caps": {name: cap}})
-    made.append(("Each decision for it", "holds the new cap from now on; open holds stay as they are", ""))
+    _, changes = _with(subject, {"caps": {name: cap}})
+    changes.append(("Each decision for it", "holds the new cap from now on; open holds stay as they are", ""))
     if subject.account.status != "active":
-        made.append(("Status", f"stays {subject.account.status}: a cap alone does not start it again", ""))
-    return made
+        changes.append(("Status", f"stays {subject.account.status}: a cap alone does not start it again", ""))
+    return changes
 
 
 def terms_changed(subject: CampaignSnapshot, changes: dict[str, Any]) -> list[Change]:
     """The consequences of these changes."""
     row = subject.row
-    after, made = _with(subject, changes)
+    after, rows = _with(subject, changes)
     subject.check_move(row.with_money(subject.recalled), after.with_money(subject.recalled))
-    limits, limits_then = (each.settings.limits(row.created_at) for each in (row, after))
+    limits, limits_then = (row_at.settings.limits(row.created_at) for row_at in (row, after))
     if "pace_seconds" in changes:
         budget = row.account.budget
-        old, new = subject.money(*(ledger.spendable(budget, subject.now, each) for each in (limits, limits_then)))
-        made.append(("Spendable by now", old, new))
+        old, new = subject.money(
+            *(ledger.spendable(budget, subject.now, limits_at) for limits_at in (limits, limits_then))
+        )
+        rows.append(("Spendable by now", old, new))
     left = ledger.today_left(subject.recalled, subject.now, limits_then)
     if "daily_cap" in changes and left is not None and left < min(arm.cost_cap for arm in subject.arms if arm.active):
         [today] = subject.money((limits_then.daily_cap or 0) - left)
-        made.append(("Spent today", f"{today} already: decisions are refused until the next day begins", ""))
+        rows.append(("Spent today", f"{today} already: decisions are refused until the next day begins", ""))
     used = subject.recalled.requests_used
     if (changes.get("horizon") or math.inf) <= used:
         stops, next_one = stops_at_horizon(row), "the next one may cost all that is left"
         next_one = f"{row.policy} makes no decision any more" if stops else next_one
         than = "as many as" if changes["horizon"] == used else "more than"
         text = f"{thousands(used)} already, {than} are expected then: {next_one}"
-        made.append(("Requests used", text, ""))
+        rows.append(("Requests used", text, ""))
     held = subject.recalled.held
     if "on_expire" in changes and held:
         word = TERMS["on_expire"].text(changes["on_expire"])
-        made.append(
+        rows.append(
             ("Open holds", f"{subject.money(held)[0]} is held; holds without feedback in time are {word} too", "")
         )
-    return made
+    return rows
 
 
 def differences(before: Campaign, after: Campaign, names: Sequence[str] = ()) -> list[Change]:
     """The terms in which two states of a campaign differ, of which the second follows from a change of the first, and
     what else that change has changed; ``names`` are those of the arms."""
-    caps = [each for row in (before, after) if (each := row.settings.terms.daily_cap) is not None]
+    caps = [cap for row in (before, after) if (cap := row.settings.terms.daily_cap) is not None]
     unit = MoneyFormat.for_budget(to_units(before.account.budget), before.settings.terms.currency, *caps)
     result = []
     for name in CHANGEABLE:

@@ -99,9 +99,9 @@ others: their medians are on the axis, and an arrow says that the interval goes 
 
 def axis_end(beliefs: Sequence[tuple[Belief, int]]) -> float:
     """Where the common axis of ratios ends. (belief, pulls)"""
-    known = [belief.ratio.high for belief, pulls in beliefs if pulls >= FULL_INTERVAL_PULLS]
+    ends_known = [belief.ratio.high for belief, pulls in beliefs if pulls >= FULL_INTERVAL_PULLS]
     medians = [belief.ratio.median for belief, _ in beliefs] or [1.0]
-    return 1.15 * max([*known, *medians]) if known else 3.0 * max(medians)
+    return 1.15 * max([*ends_known, *medians]) if ends_known else 3.0 * max(medians)
 
 
 def ticks(end: float, count_max: int = 4, begin: float = 0.0) -> list[float]:
@@ -123,12 +123,12 @@ def ticks(end: float, count_max: int = 4, begin: float = 0.0) -> list[float]:
 
 def shared_axis(quantity: str, beliefs: Sequence[tuple[Belief | Worth, int]]) -> tuple[float, float]:
     """Where the axis of all arms' rewards, prices or worths begins and ends. (belief, pulls)"""
-    known = [belief for belief, pulls in beliefs if pulls >= FULL_INTERVAL_PULLS] or [belief for belief, _ in beliefs]
-    if not known:
+    shown = [belief for belief, pulls in beliefs if pulls >= FULL_INTERVAL_PULLS] or [belief for belief, _ in beliefs]
+    if not shown:
         return 0.0, 1.0
     medians = [getattr(belief, quantity).median for belief, _ in beliefs]
-    low = min([*(getattr(each, quantity).low for each in known), *medians])
-    high = max([*(getattr(each, quantity).high for each in known), *medians])
+    low = min([*(getattr(each, quantity).low for each in shown), *medians])
+    high = max([*(getattr(each, quantity).high for each in shown), *medians])
     room = 0.25 * (high - low) or 0.05 * high or 1.0
     return (low - room if quantity == "worth" else max(low - room, 0.0)), high + room
 
@@ -163,8 +163,8 @@ def density(
     middle = getattr(now, quantity)
     arrows = "".join(
         f'<path class="beyond" d="M{at - way * 5:.1f} {base - 4} L{at:.1f} {base} L{at - way * 5:.1f} {base + 4}"/>'
-        for at, way, there in ((0.5, -1, middle.low < begin), (width - 0.5, 1, middle.high > end))
-        if there
+        for at, way, beyond in ((0.5, -1, middle.low < begin), (width - 0.5, 1, middle.high > end))
+        if beyond
     )
     return Markup(
         f'<svg class="density {escape(colour)}" aria-hidden="true" viewBox="0 0 {width} {height}" width="{width}" '

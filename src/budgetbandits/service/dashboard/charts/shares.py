@@ -65,7 +65,7 @@ class Shares:
         return cls(
             seconds,
             {kind: _stretches(given, span, named) for kind, given in values.items()},
-            {kind: _whole([each for _, each in given], named) for kind, given in values.items()},
+            {kind: _whole([amounts for _, amounts in given], named) for kind, given in values.items()},
         )
 
 
@@ -113,10 +113,10 @@ def _stretches(
             result.append([])
         result[-1].append((at, amounts))
     stretches = []
-    for each in result:
-        middles = [at + seconds / 2 for at, _ in each]
-        edges = [each[0][0], *middles, each[-1][0] + seconds]
-        values = [amounts for _, amounts in each]
+    for stretch in result:
+        middles = [at + seconds / 2 for at, _ in stretch]
+        edges = [stretch[0][0], *middles, stretch[-1][0] + seconds]
+        values = [amounts for _, amounts in stretch]
         layers = _layers([values[0], *values, values[-1]], named)
         stretches.append(Stretch([min(max(at, begins), ends) for at in edges], layers))
     return stretches
@@ -138,4 +138,4 @@ def _layers(values: Sequence[Mapping[int, float]], named: Container[int]) -> lis
         for arm, value in amounts.items():
             layer = result.setdefault(arm if arm in named else OTHER_ARMS, [0.0] * len(values))
             layer[place] += max(value, 0.0) / total
-    return sorted(result.items(), key=lambda each: (each[0] == OTHER_ARMS, each[0]))
+    return sorted(result.items(), key=lambda layer: (layer[0] == OTHER_ARMS, layer[0]))

@@ -296,7 +296,7 @@ def whole_shares(view: CampaignView, kind: ShareKind) -> list[tuple[int, str, fl
 
 def _share_labels(frame: Frame, view: CampaignView, ends: Sequence[tuple[int, float, float]]) -> str:
     """Names next to the right end, moved apart where they would cover each other."""
-    ends = sorted(ends, key=lambda each: each[2])
+    ends = sorted(ends, key=lambda end: end[2])
     heights, last = [], frame.bottom + 15.0
     for _, _, middle in ends:
         last = min(frame.y(middle) + 4, last - 15)
@@ -379,9 +379,9 @@ def requests_chart(view: CampaignView, width: int, height: int) -> Markup:
     assert horizon is not None
     budget, (used, spent) = to_units(view.row.account.budget), points[-1]
     end = requests_shown(points, horizon)
-    each, digits = spent / used if used else 0.0, budget_decimals(budget)
+    per_request, digits = spent / used if used else 0.0, budget_decimals(budget)
     planned = min(end / horizon, 1.0) * budget
-    ahead = min(spent + each * (end - used), budget)
+    ahead = min(spent + per_request * (end - used), budget)
     high = max(spent, planned, ahead)
     shows_budget = end >= horizon
     frame, grid = _with_values(0.0, end, 1.06 * high, width - 16, height)

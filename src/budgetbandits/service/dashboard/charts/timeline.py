@@ -115,12 +115,12 @@ def for_arms(budgets: Sequence[tuple[float, float]], booked: Sequence[tuple[floa
 
 def choosable(row: Campaign, arms: Sequence[ArmRow], changes: Sequence[Event]) -> list[tuple[float, frozenset[int]]]:
     """Which arms were there and not retired from when on, from the latest of these changes backwards."""
-    there, result = {arm.number for arm in arms if arm.active}, []
+    active, result = {arm.number for arm in arms if arm.active}, []
     for event in changes:
         if event.kind in ARM_EVENTS and event.arm is not None:
-            result.append((event.at, frozenset(there)))
-            (there.add if event.kind == "arm retired" else there.discard)(event.arm)
-    return [(row.created_at, frozenset(there)), *reversed(result)]
+            result.append((event.at, frozenset(active)))
+            (active.add if event.kind == "arm retired" else active.discard)(event.arm)
+    return [(row.created_at, frozenset(active)), *reversed(result)]
 
 
 def plans(row: Campaign, changes: Sequence[Event], term: str) -> list[tuple[float, float | None]]:
@@ -147,7 +147,7 @@ def by_requests(history: History, now: float) -> list[tuple[int, float]]:
 
 def _span(history: History, now: float) -> int:
     """The shortest of which a picture has room for all since the campaign's beginning."""
-    return next((each for each in (MINUTE, HOUR) if (now - history.row.created_at) / each <= POINTS_MAX), DAY)
+    return next((span for span in (MINUTE, HOUR) if (now - history.row.created_at) / span <= POINTS_MAX), DAY)
 
 
 def prices_of(
@@ -211,12 +211,12 @@ def _mix(
 ) -> tuple[Mix, list[int]] | None:
     """Who answers, and the numbers of the arms; None until an arm that can be chosen has a reward and a cost. Money and
     requests of all arms count as used."""
-    known = [total for total in totals if total.arm in choosable and total.rewards_reported and total.prices[1] > 0]
-    if not known:
+    learned = [total for total in totals if total.arm in choosable and total.rewards_reported and total.prices[1] > 0]
+    if not learned:
         return None
     used = sum(total.requests_used for total in totals)
     left = budget - to_units(sum(total.spent for total in totals))
-    reward = [each.reward / each.rewards_reported for each in known]
-    cost = [to_units(each.prices[1]) / each.prices[0] for each in known]
+    reward = [total.reward / total.rewards_reported for total in learned]
+    cost = [to_units(total.prices[1]) / total.prices[0] for total in learned]
     mix = best_mix([reward], [cost], [1.0], max(left, 0.0) / max(horizon - used, 1.0))
-    return mix, [each.arm for each in known]
+    return mix, [total.arm for total in learned]

@@ -137,15 +137,15 @@ class SqlTransaction(Statements, Transaction):
         while True:
             later = " WHERE (created_at, id) > (SELECT created_at, id FROM campaign WHERE id = ?)" if after else ""
             statement = f"{_CAMPAIGNS}{later} ORDER BY created_at, id{clause}"
-            found = self.ask(statement, (after,) if after else ()).fetchall()
-            for row in found:
+            result = self.ask(statement, (after,) if after else ()).fetchall()
+            for row in result:
                 try:
                     yield rows.campaign_of(row)
                 except (LookupError, ArithmeticError, TypeError, ValueError):
                     yield str(row[1])
-            if at_once is None or len(found) < at_once:
+            if at_once is None or len(result) < at_once:
                 return
-            after = found[-1][0]
+            after = result[-1][0]
 
     def add_campaign(self, campaign: Campaign) -> None:
         terms = campaign.settings.terms
@@ -195,8 +195,8 @@ class SqlTransaction(Statements, Transaction):
 
     def arms(self, campaign: str, numbers: Sequence[int] | None = None) -> list[ArmRow]:
         which = "" if numbers is None else f" AND number IN ({places(numbers)})"
-        found = self.ask(f"{_ARMS}{which} ORDER BY number", (campaign, *(numbers or ())))
-        return [rows.arm_of(row) for row in found]
+        result = self.ask(f"{_ARMS}{which} ORDER BY number", (campaign, *(numbers or ())))
+        return [rows.arm_of(row) for row in result]
 
     def add_arms(self, arms: Sequence[ArmRow]) -> None:
         names = [(a.campaign, a.number, a.name) for a in arms]
@@ -284,13 +284,13 @@ class SqlTransaction(Statements, Transaction):
         return int(row[0])
 
     def decisions(self, campaign: str, after: int = 0, limit: int = 1000) -> list[tuple[int, DecisionRow]]:
-        found = self.ask(
+        result = self.ask(
             f"SELECT event.seq, {listed(rows.DECISION, 'decision')} FROM (SELECT seq, decision FROM event "
             f"WHERE {BETWEEN} AND kind = 'decided' ORDER BY {IN_ORDER} LIMIT {limit:d}) AS event "
             "JOIN decision ON decision.id = event.decision ORDER BY event.seq",
             between(campaign, after),
         )
-        return [(row[0], rows.decision_of(row[1:])) for row in found]
+        return [(row[0], rows.decision_of(row[1:])) for row in result]
 
     def pending_by_arm(self, campaign: str) -> dict[int, int]:
         rows = self.ask(
@@ -338,11 +338,11 @@ class SqlTransaction(Statements, Transaction):
 
     def events(self, campaign: str, after: int = 0, limit: int = 1000, kind: str | None = None) -> list[Event]:
         of_kind, kinds = ("", ()) if kind is None else (" AND kind = ?", (kind,))
-        found = self.ask(
+        result = self.ask(
             f"SELECT {listed(rows.NUMBERED_EVENT)} FROM event WHERE {BETWEEN}{of_kind} ORDER BY {IN_ORDER} LIMIT ?",
             (*between(campaign, after), *kinds, limit),
         )
-        return [Event(*row) for row in found]
+        return [Event(*row) for row in result]
 
     def last_own_event(self, campaign: str) -> int:
         return self.last_event(campaign, _OWN_EVENT)

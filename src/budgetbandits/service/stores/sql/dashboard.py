@@ -360,8 +360,8 @@ class Pages:
         )
         for id, *caps in arms:
             if id in summaries:
-                each = summaries[id]
-                each.arms, each.smallest_cap, each.largest_cap = caps
+                summary = summaries[id]
+                summary.arms, summary.smallest_cap, summary.largest_cap = caps
         for id, shared in SharedBudgetRows(tx).of_campaigns(list(summaries)).items():
             summaries[id].shared_left = shared.account.left
         return [summaries[id] for id in campaigns if id in summaries]
@@ -412,17 +412,17 @@ class Pages:
             f"WHERE {DECISION_KINDS[which.kind]}{of_arm} ORDER BY e.seq DESC",
             values if which.arm is None else (*values, which.arm),
         )
-        found: list[tuple[int, DecisionRow]] = []
+        matches: list[tuple[int, DecisionRow]] = []
         for seq, *row in rows:
-            if len(found) > limit:
+            if len(matches) > limit:
                 break
             decision = decision_of(row)
             if which.matches(decision):
-                found.append((seq, decision))
-        if len(found) > limit:
-            return DecisionPage([each for _, each in found[:limit]], found[limit - 1][0])
+                matches.append((seq, decision))
+        if len(matches) > limit:
+            return DecisionPage([each for _, each in matches[:limit]], matches[limit - 1][0])
         least, count = self._tx.ask(f"SELECT MIN(seq), COUNT(*) FROM {window}", values).fetchone()
-        return DecisionPage([each for _, each in found], int(least) if count == searched else None)
+        return DecisionPage([each for _, each in matches], int(least) if count == searched else None)
 
     def operator_events(
         self, campaign: str, limit: int, before: int | None = None, kinds: Sequence[str] = ()

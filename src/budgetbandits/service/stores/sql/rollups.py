@@ -186,10 +186,10 @@ class Rollups:
         """Add to minutes, hours and days, move the watermark, and forget older minutes."""
         rows, first = list(counts), math.ceil(minutes_from)
         values = [
-            (campaign, span, each.begins, each.arm, *each.values())
+            (campaign, span, counts.begins, counts.arm, *counts.values())
             for span in SPANS
-            for each in by_span(rows, span)
-            if span != MINUTE or each.begins >= first
+            for counts in by_span(rows, span)
+            if span != MINUTE or counts.begins >= first
         ]
         self._tx.change_many(_ADD, values)
         self.save_watermark(campaign, replace(mark, minutes_from=max(mark.minutes_from, first)))
@@ -278,6 +278,6 @@ def by_span(counts: Iterable[Counts], span: int) -> list[Counts]:
     result: dict[tuple[int, int], Counts] = {}
     for count in counts:
         key = begins, arm = count.begins - count.begins % span, count.arm
-        there = result.get(key)
-        result[key] = Counts(begins, arm, *count.values()) if there is None else there.plus(count)
+        summed = result.get(key)
+        result[key] = Counts(begins, arm, *count.values()) if summed is None else summed.plus(count)
     return [result[key] for key in sorted(result)]

@@ -149,11 +149,11 @@ def campaign_of(row: Sequence[Any]) -> Campaign:
     """The campaign of a row."""
     account = Account(*row[3:_ACCOUNT_ENDS])
     created_at, settings, learned = row[_ACCOUNT_ENDS:]
-    known = json.loads(learned)
-    if not isinstance(known, dict):
+    state = json.loads(learned)
+    if not isinstance(state, dict):
         raise TypeError("what is learned is no object")
     try:
-        return Campaign(row[0], row[1], row[2], account, created_at, settings_of(settings), known)
+        return Campaign(row[0], row[1], row[2], account, created_at, settings_of(settings), state)
     except ValueError as error:
         raise BadState(
             f"the settings of campaign {row[1]!r:.60} are damaged ({error}); restore an undamaged copy"

@@ -145,7 +145,9 @@ class Webhooks:
             f"ORDER BY due_at, id LIMIT {limit:d}"
         )
         due = [Delivery(*row) for row in self._tx.ask(query + self._tx.LOCK, (webhook, *_due_at(now)))]
-        self._tx.change_many("UPDATE webhook_delivery SET due_at = ? WHERE id = ?", [(until, each.id) for each in due])
+        self._tx.change_many(
+            "UPDATE webhook_delivery SET due_at = ? WHERE id = ?", [(until, delivery.id) for delivery in due]
+        )
         return due
 
     def put_off(self, delivery: Delivery, due_at: float) -> None:
