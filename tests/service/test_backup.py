@@ -266,7 +266,7 @@ def test_all_keys_and_webhooks_are_off_after_a_restore_until_they_are_turned_on(
     for key in keys:
         with pytest.raises(NotAllowed, match="is off since the store was restored") as refused:
             ring.check(key, "read")
-        assert not refused.value.known
+        assert not refused.value.key_valid
     assert {hook.off for hook in store.read(webhooks.listed)} == {True}
     webhooks.look(store)
     assert (sender.deliver(store), sender.sent) == (0, [])

@@ -227,7 +227,10 @@ def _mappings(outcomes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def finite(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values with finite numbers of Python's own, as JSON has them; rewards as for `Allocation.tell`."""
+    """The values with NumPy's numbers made Python's, for JSON; infinite ones and NaN are refused.
+
+    A reward may also be True or False, as in `Allocation.tell`.
+    """
     plain_values = {name: plain(value) for name, value in values.items()}
     if plain_values.get("reward") is not None:
         plain_values["reward"] = number(plain_values["reward"], truth=True)

@@ -74,7 +74,7 @@ def find(asked: str | Path, names: Sequence[str]) -> tuple[str, Path]:
 
 
 def shipped_text(name: str) -> str:
-    """An experiment or a suite that ships."""
+    """The text of an experiment or a suite that ships with the package."""
     return shipped_file(f"{name}.toml")
 
 

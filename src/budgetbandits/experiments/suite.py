@@ -83,7 +83,7 @@ class Setting:
         return replace(few, experiment=few.experiment.changed(budgets=few.experiment.budgets[:1]))
 
     def joined_by(self, policies: Sequence[Policy]) -> Setting:
-        """This setting with the user's own policies."""
+        """This setting with these policies added to its own."""
         return replace(self, experiment=self.experiment.changed(policies=(*self.experiment.policies, *policies)))
 
 

@@ -389,7 +389,7 @@ class Policy(ABC, Generic[S]):
     """Whether it looks at the money left: `set_remaining` tells it."""
 
     def set_remaining(self, state: S, money: float, requests_used: int) -> None:
-        """Take note of the money left and of the requests used up, learned from or not."""
+        """Take note of the money left and of the number of requests used up, with or without feedback."""
 
     @property
     def spec(self) -> str:

@@ -16,7 +16,7 @@ from budgetbandits.policies.base import Knowledge, Policy, State, UnitChange
 
 
 def carried(old: Policy, state: State, new: Policy, known: Knowledge, units: UnitChange, spent: float) -> State:
-    """The state of ``new`` that knows what ``state`` of ``old`` does.
+    """A state for the policy ``new`` with what ``old`` has learned in ``state``.
 
     ``known`` and ``spent``, the money spent of the budget, are in the new units.
     """

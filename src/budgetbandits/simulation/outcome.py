@@ -39,7 +39,7 @@ PLANNED_PULLS_MIN = 1e-6
 
 @dataclass(frozen=True)
 class Engine:
-    """The player of a policy.
+    """The engine that plays a policy's games, and why no faster one does.
 
     name     "thompson", "sampling plain loop", "paced plain loop", "epsilon-first", "index blocks", "index bounds",
              "index plain loop" or "reference"

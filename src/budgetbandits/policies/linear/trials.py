@@ -42,7 +42,7 @@ def trial_pays(
 ) -> bool:
     """Whether a trial of an arm may pay.
 
-    loss        how much less than another arm it is worth
+    loss        by how much its worth is below that of another arm
     paid        the worth of its mean cost
     affordable  how many answers of it the money left pays for
     """

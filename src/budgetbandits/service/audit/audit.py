@@ -166,7 +166,8 @@ def _compare_archived(archive: Archive, piece: Piece, replay: Replay, difference
 
 
 def _close_archived(archive: Archive, piece: Piece, replay: Replay, differences: Differences) -> None:
-    """Decisions that left without all their feedback, since they were too old for more."""
+    """Compare the decisions that are still open after the replay, too old for more feedback, with their rows in the
+    archive."""
     for ids in [list(chunk) for chunk in replay.open.chunks(ARCHIVED_COMPARED)]:
         for decision in archive.decisions_of(piece, ids):
             differences.add(row_difference(decision.id, decision, replay.open.take(decision.id), replay.row.id))

@@ -97,7 +97,10 @@ class Sessions:
         self._known: dict[str, tuple[float, Session]] = {}
 
     async def sign_in(self, text: str, client: tuple[str, int] | None) -> str:
-        """A new session's token, for a key that may read; wrong keys are counted like those of any request."""
+        """Begin a session for a key that may read, and return its token.
+
+        Wrong keys count toward the same limit as those of any request.
+        """
         key = await check_header(self._keys, f"Bearer {text.strip()}", "read", None, client, anywhere=True)
         expires = int(self._clock()) + SESSION_SECONDS
         return f"{key.prefix}.{expires}.{_code(key, f'session {expires}')}"

@@ -170,8 +170,8 @@ class _Watch:
             )
 
     def _apply_own(self, event: Event) -> None:
-        """An event of the shared budget itself."""
-        complete = event.seq > self._since
+        """Apply an event of the shared budget itself to the money and settings replayed so far."""
+        known = event.seq > self._since
         if event.kind in ("joined", "left"):
             return
         if event.kind == "renewed":

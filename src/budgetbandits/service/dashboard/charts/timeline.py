@@ -68,10 +68,10 @@ def ends(
 
 
 def slots(history: History, begins: float, ends: float, now: float) -> tuple[int, list[Slot]]:
-    """How long the slots of a picture are, and what happened in each that anything happened in.
+    """The length of a slot in seconds, and the slots in which anything happened.
 
-    They are seconds if the campaign is so young that minutes would be too coarse, and at least hours for a time of
-    which no minutes are kept.
+    Slots are a few seconds long while the campaign is too young for minutes, and an hour or more in a time whose
+    minutes are no longer kept.
     """
 
     def shortest(lengths: Sequence[int]) -> int | None:

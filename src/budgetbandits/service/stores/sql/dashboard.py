@@ -306,7 +306,7 @@ class OpenHolds:
     """Numbers of holds younger than each age that was asked for; the last is the number of all that were counted."""
     expires_at: float | None
     amount: int
-    """The hold that expires first."""
+    """The amount of the hold that expires first."""
 
     @property
     def more(self) -> bool:

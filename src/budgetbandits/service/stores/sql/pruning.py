@@ -28,7 +28,7 @@ _OPERATORS = "decision IS NULL AND lease IS NULL"
 
 
 class Pruning:
-    """The statements on a campaign's archived past, in a transaction."""
+    """The SQL of checkpoints, of deleting what a campaign has in its archive, and of deleting a campaign."""
 
     def __init__(self, tx: Statements) -> None:
         self._tx = tx

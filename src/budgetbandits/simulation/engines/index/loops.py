@@ -190,7 +190,7 @@ def laborious(game):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def count_from_here(game):
-    """Start to count evaluations anew."""
+    """Count evaluations from this round on."""
     game.evaluated_before = game.evaluations
     game.counted_from = game.rounds
 

@@ -54,7 +54,7 @@ def first_ringing(tree, base):
 
 @njit(cache=True, nogil=True)
 def rebuild(tree, base):
-    """Compute all sums of a tree anew."""
+    """Compute all sums of a tree again, from its leaves."""
     for node in range(base - 1, 0, -1):
         tree[node] = min(tree[2 * node], tree[2 * node + 1])
 
