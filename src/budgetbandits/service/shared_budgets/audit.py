@@ -171,7 +171,7 @@ class _Watch:
 
     def _apply_own(self, event: Event) -> None:
         """Apply an event of the shared budget itself to the money and settings replayed so far."""
-        known = event.seq > self._since
+        complete = event.seq > self._since
         if event.kind in ("joined", "left"):
             return
         if event.kind == "renewed":
