@@ -77,7 +77,7 @@ def test_a_banned_word_is_found_as_a_word_only():
 
 
 OPEN = {
-    *("src/service", "tests/allocation", "tests/benchmarks", "tests/browser", "tests/cli"),
+    *("tests/allocation", "tests/benchmarks", "tests/browser", "tests/cli"),
     *("tests/client", "tests/clusters", "tests/deploy", "tests/dist", "tests/docs", "tests/examples"),
     *("tests/experiments", "tests/helpers", "tests/off_policy", "tests/policies", "tests/service", "tests/simulation"),
     "tests/typescript",

@@ -59,8 +59,8 @@ class ChoiceNeeded(Exception):
 class ChoicesAhead:
     """Choices that were made from the same inputs, for one decision each."""
 
-    def __init__(self, inputs: ChoiceInputs | None = None, made: Iterable[AheadChoice] = ()) -> None:
-        self._inputs, self._made = inputs, list(made)
+    def __init__(self, inputs: ChoiceInputs | None = None, choices: Iterable[AheadChoice] = ()) -> None:
+        self._inputs, self._made = inputs, list(choices)
 
     def take(self, inputs: ChoiceInputs) -> AheadChoice:
         """The next of them; `ChoiceNeeded` if there is none from these inputs."""

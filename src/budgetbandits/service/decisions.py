@@ -272,12 +272,12 @@ class Decisions:
         self,
         campaign: str,
         asked: Sequence[DecisionKey],
-        done: int,
+        count: int,
         options: RequestOptions | None,
         ahead: ChoicesAhead | None,
     ) -> Task[Slice]:
         """The next decisions of a batch, after those that are done."""
-        part, wanted = asked[done : done + SLICE_MAX], len(asked) - done
+        part, wanted = asked[count : count + SLICE_MAX], len(asked) - count
         make = partial(self.make, campaign=campaign, asked=part, options=options, wanted=wanted, ahead=ahead)
         return Task(isolated(campaign, make), Scope(campaign, keys=[key for key, _ in part]))
 

@@ -79,13 +79,13 @@ class Expiry:
         if row.settings.lease is not None:
             self._leases.end_due(tx, row, now)
         for decision in decisions:
-            funds, made = locked(tx, self._leases, decision, campaign)
+            funds, stored = locked(tx, self._leases, decision, campaign)
             # or feedback came, or it was given more time, while we waited for the lock
-            if made.hold.state == "pending" and made.expires_at <= now:
+            if stored.hold.state == "pending" and stored.expires_at <= now:
                 charge = funds.row.settings.terms.on_expire == "charge"
-                account, hold = ledger.expire(funds.account, made.hold, charge)
-                tx.save_decision(replace(made, hold=hold))
-                event = Event(made.campaign, "expired", now, made.id, made.arm, hold.charged)
-                funds.book(account, event, made.created_at)
+                account, hold = ledger.expire(funds.account, stored.hold, charge)
+                tx.save_decision(replace(stored, hold=hold))
+                event = Event(stored.campaign, "expired", now, stored.id, stored.arm, hold.charged)
+                funds.book(account, event, stored.created_at)
                 count += 1
         return row.name, count

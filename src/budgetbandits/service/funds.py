@@ -195,16 +195,16 @@ class CampaignFunds(Funds):
                 self._shared_left = shared.account.left
         offer = affordable_arms(session, row, now, session.resolve(options), shared)
         offer, limits = within_limits(session, offer, row, row.account, now)
-        account, made = row.account, None
+        account, chosen = row.account, None
         if self._shared_left is not None:
             account = capped(account, self._shared_left)
         if ahead is not None and is_long(session, offer):
-            made = ahead.take(inputs_of(session, row, offer, account))
+            chosen = ahead.take(inputs_of(session, row, offer, account))
         with change:
             if renewed is not None:
                 session.set_budget(renewed.budget)
                 self.add_event(renewal_event(self.row, renewed, now))
-            choice = session.choose(offer, account, ahead=made)
+            choice = session.choose(offer, account, ahead=chosen)
             if choice is None:
                 ledger.stop(row.policy)
             account, hold = ledger.place(row.account, choice.hold, now, limits)

@@ -201,7 +201,7 @@ class Outlook:
     standing: Standing
     pace: Pace | None
     runs_out: RunsOut | None
-    by_hour: dict[int, int]
+    spent_by_hour: dict[int, int]
     """Spending in the hours of the last day by the beginning of the hour, in micros; empty hours are left out."""
     rewards_reported: int
     """Rewards reported in these hours."""
@@ -216,7 +216,7 @@ class Outlook:
     @property
     def spent_24_hours(self) -> int:
         """The spending of 24 hours, in micros."""
-        return sum(self.by_hour.values())
+        return sum(self.spent_by_hour.values())
 
     def answer(self) -> StandingAnswer:
         """All of it as programs read it, money in the user's unit."""
@@ -250,9 +250,9 @@ def outlooks(
     out |= projections(pages, new, spent_by_hour, now)
     rewards = tx.rollups().rewards(campaigns, since_hour)
     result = []
-    for each in glances:
-        word = standings[each.id]
-        ends = out.get(each.id) if word.runs else None
-        word, rewarded = with_end(word, ends, now), rewards.get(each.id, (0, 0.0))
-        result.append(Outlook(now, each, word, pace(each, now), ends, spent_by_hour[each.id], *rewarded))
+    for summary in glances:
+        word = standings[summary.id]
+        ends = out.get(summary.id) if word.runs else None
+        word, rewarded = with_end(word, ends, now), rewards.get(summary.id, (0, 0.0))
+        result.append(Outlook(now, summary, word, pace(summary, now), ends, spent_by_hour[summary.id], *rewarded))
     return result

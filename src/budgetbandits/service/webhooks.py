@@ -84,16 +84,16 @@ def make_webhook(store: Store, url: str, campaign: str | None = None) -> Webhook
     """A new address; its secret is shown this one time."""
     check_url(url)
     if store.write(_forget_notified):  # whatever changes from now on is news, also before a server has looked
-        known = {each.glance.id: _state(each) for each, _ in _compared(store)}
-        store.write(lambda tx: _set_notified(tx, known))
+        states = {outlook.glance.id: _state(outlook) for outlook, _ in _compared(store)}
+        store.write(lambda tx: _set_notified(tx, states))
 
     def work(tx: Transaction) -> Webhook:
         hooks = tx.webhooks()
         check_room(tx)
         only = None if campaign is None else find_campaign(tx, campaign).id
-        made = Webhook(uuid.uuid4().hex, url, secrets.token_urlsafe(32), tx.now(), only)
-        hooks.add(made)
-        return made
+        webhook = Webhook(uuid.uuid4().hex, url, secrets.token_urlsafe(32), tx.now(), only)
+        hooks.add(webhook)
+        return webhook
 
     return store.write(work)
 
@@ -134,7 +134,7 @@ def turn_on_webhooks(store: Store, ids: Sequence[str]) -> list[str]:
     """Notify these addresses again, which were off since the store was restored; those that were off."""
 
     def work(tx: Transaction) -> list[str]:
-        turned = [each.id for each in [find_webhook(tx, id) for id in ids] if each.off]
+        turned = [webhook.id for webhook in [find_webhook(tx, id) for id in ids] if webhook.off]
         for id in turned:
             tx.webhooks().set_off(id, False)
         return turned
@@ -187,8 +187,8 @@ def _note(tx: Transaction, outlook: Outlook, before: Notified | None) -> None:
         if hook.off or hook.campaign not in (None, glance.id):
             continue
         # of a campaign from before the webhook, the state when it is first seen is no news
-        known = before or (Notified("running", 0) if glance.created_at >= hook.created_at else now)
-        hooks.add_deliveries([_delivery(hook, outlook, kind, known) for kind in _news(known, now)])
+        earlier = before or (Notified("running", 0) if glance.created_at >= hook.created_at else now)
+        hooks.add_deliveries([_delivery(hook, outlook, kind, earlier) for kind in _news(earlier, now)])
 
 
 def _news(before: Notified, now: Notified) -> list[str]:

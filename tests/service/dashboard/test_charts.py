@@ -181,7 +181,7 @@ def test_what_each_request_has_cost_counts_those_that_were_told_in_part(store):
     engine.expire_due()
     requests = seen(store).requests
     assert (requests.answered, requests.failed, requests.used) == (1, 0, 5)
-    assert requests.each == pytest.approx(2.4 / 5)
+    assert requests.per_request == pytest.approx(2.4 / 5)
     assert requests.to_come == pytest.approx(7.6 / 15)
     assert "1 of 20 expected; 5 have used their money" in page_of(seen(store))
 
@@ -468,9 +468,9 @@ def test_money_against_requests_has_its_plan_and_who_is_to_answer(store):
         pull(engine, "ads", f"{number}", arms=["good" if good else "cheap"], cost=0.8 if good else 0.4,
              reward=0.9 if good else 0.3)  # fmt: skip
     view = seen(store)
-    assert view.by_requests_points[0] == (0, 0.0)
-    assert view.by_requests_points[-1] == (40, pytest.approx(20.0))
-    used = [at for at, _ in view.by_requests_points]
+    assert view.points_by_requests[0] == (0, 0.0)
+    assert view.points_by_requests[-1] == (40, pytest.approx(20.0))
+    used = [at for at, _ in view.points_by_requests]
     assert used == sorted(used)
     mix = best_mix([[0.3, 0.9]], [[0.4, 0.8]], [1.0], 20.0 / 60)
     assert [arm.planned for arm in view.arms] == [0.0, 1.0]  # its ratio is the best, and both cost more than is left

@@ -123,7 +123,7 @@ def test_a_list_is_found_counted_and_ordered_as_if_all_were_read(store, monkeypa
 
                 def read(tx, asked=(text, group, order)):
                     first = overview(tx, ListQuery(*asked), None)
-                    pages = range(2, first.found // 17 + 3)  # one more than there are
+                    pages = range(2, first.matching // 17 + 3)  # one more than there are
                     views = [first, *(overview(tx, ListQuery(*asked, page), None) for page in pages)]
                     return views, tx.pages().summaries(ids, tx.now())
 
@@ -135,7 +135,7 @@ def test_a_list_is_found_counted_and_ordered_as_if_all_were_read(store, monkeypa
                 assert sorted(line.glance.id for line in lines) == sorted(each.id for each, _ in wanted)
                 keys = [key(order, line.glance, line.standing) for line in lines]
                 assert keys == sorted(keys), (text, order, group)
-                assert views[0].found == len(wanted)
+                assert views[0].matching == len(wanted)
                 for each in ("attention", "running", "stopped"):
                     assert views[0].counts[each] == sum(state.group == each for _, state in named)
                 states |= {line.standing.rank for line in lines}
@@ -145,7 +145,7 @@ def test_a_list_is_found_counted_and_ordered_as_if_all_were_read(store, monkeypa
 def test_sums_are_by_currency(store):
     engine = DecisionService(store, Clock(1e9))
     nothing = store.read(lambda tx: overview(tx, ListQuery(), None))
-    assert (nothing.campaigns, nothing.lines, nothing.found) == (0, [], 0)
+    assert (nothing.campaigns, nothing.lines, nothing.matching) == (0, [], 0)
     first = engine.create("first", "bts", 10.0, {"a": 1.0, "b": 1.0}, currency="EUR")
     engine.create("second", "bts", 2.0**39, {"a": 1.0, "b": 1.0}, currency="EUR")
     engine.decide("first", "1")
@@ -165,7 +165,7 @@ def test_sums_are_by_currency(store):
     ]  # fmt: skip
     assert (seen.campaigns, seen.sums[1].spent_with_leases, seen.sums[0].spent_with_leases) == (7, 0.5, 0.0)
     alone = store.read(lambda tx: overview(tx, ListQuery(), first))
-    assert (alone.campaigns, alone.sums[0].currency, alone.found, alone.counts["all"]) == (1, "EUR", 1, 1)
+    assert (alone.campaigns, alone.sums[0].currency, alone.matching, alone.counts["all"]) == (1, "EUR", 1, 1)
 
 
 def test_budgets_may_sum_up_to_more_than_the_largest_number_of_a_database(store):
@@ -196,7 +196,7 @@ def test_a_list_is_filtered_by_tag_and_a_tag_can_change(store):
 
     def found(tag, only=None, text=""):
         view = store.read(lambda tx: overview(tx, ListQuery(text, order="name", tag=tag), only))
-        assert view.found == len(view.lines)
+        assert view.matching == len(view.lines)
         return [line.glance.name for line in view.lines], view.tags
 
     every = ["search", "team", "team a"]

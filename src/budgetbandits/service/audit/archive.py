@@ -185,10 +185,10 @@ class Archive:
 
     def changed(self, piece: Piece) -> Iterator[Path]:
         """The files of a piece that are not as they were written."""
-        for each in piece.files:
-            path = self.folder / each.name
+        for archive_file in piece.files:
+            path = self.folder / archive_file.name
             with _reading(path), path.open("rb") as file:
-                if hashlib.file_digest(file, new_digest).hexdigest() != each.digest:
+                if hashlib.file_digest(file, new_digest).hexdigest() != archive_file.digest:
                     yield path
 
     def events(self, piece: Piece) -> Iterator[list[Event]]:

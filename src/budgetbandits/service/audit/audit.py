@@ -272,9 +272,9 @@ def _compare_books(books: Books, replay: Replay, differences: Differences) -> No
         if arm.learned != learned or arm.active != session.state.active[arm.number]:
             differences.add(f"arm {arm.name!r}: the row says {arm.learned}, the events {learned}")
     kept = row.learned["single"] | {"segments": row.learned.get("segments", [])}
-    known = session.learner.shared_state() | {"segments": list(session.segments)}
-    if kept != known:
-        differences.add(f"the campaign's row says {kept}, its events {known}")
+    expected = session.learner.shared_state() | {"segments": list(session.segments)}
+    if kept != expected:
+        differences.add(f"the campaign's row says {kept}, its events {expected}")
 
 
 def _wrong_terms(books: Books) -> Iterator[str]:

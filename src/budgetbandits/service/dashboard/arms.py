@@ -202,8 +202,8 @@ def saved_by(arms: Sequence[ArmView], totals: Mapping[int, Counts], row: Campaig
     if paced or len(choosable) < 2 or len(compared) < len(choosable) or not reward or not money:
         return None
     most, beliefs = row.settings.terms.reward_max, []
-    for arm, each in zip(choosable, compared, strict=True):
-        beliefs.append(belief(_feedback_with_failures(each, most, arm.scale), most, to_units(arm.scale)))
+    for arm, counted in zip(choosable, compared, strict=True):
+        beliefs.append(belief(_feedback_with_failures(counted, most, arm.scale), most, to_units(arm.scale)))
     comparison = compare(to_units(money), reward, beliefs, chances_of_best(beliefs))
     claim = "saved" if comparison.saved.low > 0.0 else "lost" if comparison.saved.high < 0.0 else None
     return asdict(comparison) | {

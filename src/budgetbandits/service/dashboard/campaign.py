@@ -123,7 +123,7 @@ class CampaignView:
     """Planned lengths in seconds with the times from which they hold; None where there was no plan."""
     prices: list[tuple[float, float]]
     """The price on money from time to time, if the budget is for a number of requests."""
-    by_requests_points: list[tuple[int, float]]
+    points_by_requests: list[tuple[int, float]]
     """(requests used, money spent) from the beginning on; empty without a horizon, and with one of each period."""
     names: list[str]
     """Names of all arms, by number."""
@@ -253,7 +253,7 @@ def campaign_view(tx: Transaction, row: Campaign, query: PageQuery) -> CampaignV
         before=to_units(spent) - in_slots - sum(amount for _, amount in since_copies), since_copies=since_copies,
         spent_by_arms=to_units(spent_of_arms), budgets=budgets,
         plans=timeline.plans(row, changes, "pace_seconds"),
-        prices=prices, by_requests_points=points,
+        prices=prices, points_by_requests=points,
         names=[arm.name for arm in rows], arms=arms, more_arms=more_arms[:ARMS_LISTED_MAX],
         arms_left_out=len(more_arms[ARMS_LISTED_MAX:]), not_compared=not_compared,
         saved=saved_by(arms, totals, row, spent),
@@ -318,7 +318,7 @@ def campaign_json(view: CampaignView) -> dict[str, Any]:
              "spent": {names[a]: n for a, n in s.spent.items()}} for s in view.slots
         ],
         "arms": [_arm(arm) for arm in view.arms],
-        "spent_by_requests": view.by_requests_points,
+        "spent_by_requests": view.points_by_requests,
         "prices_on_money": [{"at": at, "price": price} for at, price in view.prices],
         "saved": view.saved, "refusals_7_days": view.refusals,
         "open_holds": {"younger_than": dict(zip(map(str, HOLD_AGES), view.holds.counts, strict=False)),

@@ -44,7 +44,7 @@ class DecisionView:
 
     now: float
     row: Campaign
-    made: DecisionRow
+    decision: DecisionRow
     names: list[str]
     """Names of all arms, by number."""
     events: list[Event]
@@ -56,17 +56,17 @@ class DecisionView:
     @property
     def arm(self) -> str:
         """The name of the arm."""
-        return self.names[self.made.arm]
+        return self.names[self.decision.arm]
 
     @property
     def settled_after(self) -> float | None:
         """Seconds until its cost was reported, if that event is here."""
-        return next((event.at - self.made.created_at for event in self.events if event.kind == "settled"), None)
+        return next((event.at - self.decision.created_at for event in self.events if event.kind == "settled"), None)
 
     @property
     def request(self) -> list[tuple[str, str]]:
         """The options of the request as (label, text), without its metadata."""
-        request = ResolvedRequest.from_json(self.made.request) or ResolvedRequest()
+        request = ResolvedRequest.from_json(self.decision.request) or ResolvedRequest()
         lines = [] if request.segment is None else [("Segment", request.segment)]
         lines.append(("Arms", "all that were active" if request.arms is None else self._named(request.arms)))
         if request.unavailable:
@@ -80,16 +80,16 @@ class DecisionView:
         if request.features is not None:
             values = zip(self.row.settings.terms.features or (), request.features, strict=True)
             lines.append(("Features", ", ".join(f"{name} {plain(value)}" for name, value in values)))
-        if self.made.propensity is not None:
-            lines.append(("Propensity", f"{significant(self.made.propensity)}: how likely this choice was"))
-        if self.made.lease is not None:
-            lines.append(("Lease", self.made.lease))
+        if self.decision.propensity is not None:
+            lines.append(("Propensity", f"{significant(self.decision.propensity)}: how likely this choice was"))
+        if self.decision.lease is not None:
+            lines.append(("Lease", self.decision.lease))
         return lines
 
     @property
     def metadata(self) -> Mapping[str, str | float]:
         """The metadata of the request."""
-        request = ResolvedRequest.from_json(self.made.request)
+        request = ResolvedRequest.from_json(self.decision.request)
         return {} if request is None else request.metadata or {}
 
     def _named(self, arms: list[int]) -> str:
@@ -97,9 +97,10 @@ class DecisionView:
 
     def as_json(self) -> dict[str, Any]:
         """The view as JSON."""
-        return decision_json(self.made, self.names) | {
-            "campaign": self.row.name, "charged": to_units(self.made.hold.charged),
-            "expires_at": self.made.expires_at, "propensity": self.made.propensity, "lease": self.made.lease,
+        return decision_json(self.decision, self.names) | {
+            "campaign": self.row.name, "charged": to_units(self.decision.hold.charged),
+            "expires_at": self.decision.expires_at, "propensity": self.decision.propensity,
+            "lease": self.decision.lease,
             "request": dict(self.request), "look_further_after": self.further,
             "events": [
                 {"seq": event.seq, "at": event.at, "kind": event.kind, "amount": known_units(event.amount),
@@ -142,7 +143,7 @@ class SearchView:
     text: str
     names: list[str]
     decisions: list[DecisionRow]
-    by_index: bool
+    indexed: bool
     """Whether they were found by id or key, not by metadata."""
     older: int | None
     """The number of the event before which to look further; None if there is nothing more."""
@@ -198,6 +199,6 @@ class DecisionPages:
             raise BadParameter(f"the text has {len(text):,} characters; search for {TEXT_LENGTH_MAX:,} at most")
         check_text("the text", text)
         view = await self._dashboard.read_of(row, lambda tx, row: search_view(tx, row, text, before))
-        if view.by_index and len(view.decisions) == 1 and not wants_json(request):
+        if view.indexed and len(view.decisions) == 1 and not wants_json(request):
             return RedirectResponse(campaign_address(row.name, "decisions", view.decisions[0].id), 303)
         return self._dashboard.shown("decisions.html", request, session, view, before=before)

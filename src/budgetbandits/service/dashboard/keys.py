@@ -146,7 +146,7 @@ class KeyPages:
 
     async def _act_on_one(
         self, request: Request, session: Session, action: str, title: str,
-        to_do: Callable[[Transaction, str, Session, Times], Preview], done: Callable[[str], None],
+        to_do: Callable[[Transaction, str, Session, Times], Preview], execute: Callable[[str], None],
     ) -> Response:  # fmt: skip
         """Preview what is done to the key that the form names, and do it once that is confirmed."""
         form = await sent_for_all(request, session, "the keys")
@@ -157,7 +157,7 @@ class KeyPages:
 
         def do() -> Response:
             self._store.read(preview).check(form)
-            done(prefix)
+            execute(prefix)
             return RedirectResponse(address("keys"), 303)
 
         values = {"fields": (), "back": "All keys"}

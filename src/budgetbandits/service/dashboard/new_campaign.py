@@ -57,13 +57,13 @@ def _read(fields: Fields) -> tuple[dict[str, Any], dict[str, BudgetBanditsError]
         "arms": lambda: _arms(fields.get("arms", "")),
         "policy": lambda: fields.get("policy", "bts"),
     }
-    for each in FORM_TERMS:
-        if text := fields.get(each.name, "").strip():
-            if each.kind == "names":
-                readers[each.name] = partial(_names, text)
+    for form_term in FORM_TERMS:
+        if text := fields.get(form_term.name, "").strip():
+            if form_term.kind == "names":
+                readers[form_term.name] = partial(_names, text)
             else:
-                is_text = each.kind in ("choice", "text")
-                readers[each.name] = partial(str, text) if is_text else partial(term, fields, each.name)
+                is_text = form_term.kind in ("choice", "text")
+                readers[form_term.name] = partial(str, text) if is_text else partial(term, fields, form_term.name)
     given: dict[str, Any] = {}
     wrong: dict[str, BudgetBanditsError] = {}
     for name, read in readers.items():

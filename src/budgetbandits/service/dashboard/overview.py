@@ -71,7 +71,7 @@ class Overview:
     now: float
     query: ListQuery
     lines: list[CampaignLine]
-    found: int
+    matching: int
     """Campaigns in all that were asked for."""
     counts: Counter[str]
     """Numbers of campaigns whose name fits, by group and "all"."""
@@ -90,12 +90,12 @@ class Overview:
     @property
     def pages(self) -> int:
         """The number of pages of the list."""
-        return max(1, -(-self.found // CAMPAIGNS_PER_PAGE))
+        return max(1, -(-self.matching // CAMPAIGNS_PER_PAGE))
 
     def as_json(self) -> dict[str, Any]:
         """The view as JSON."""
         return {
-            "at": self.now, "found": self.found, "page": self.query.page, "pages": self.pages,
+            "at": self.now, "found": self.matching, "page": self.query.page, "pages": self.pages,
             "groups": dict(self.counts), "sums": [asdict(entry) for entry in self.sums],
             "decisions": [{"campaign": name, "id": id} for name, id in self.decisions],
             "campaigns": [
@@ -130,8 +130,8 @@ def overview(tx: Transaction, query: ListQuery, only: str | None) -> Overview:
         [outlook.glance.id for outlook in each_one if outlook.glance.settings.terms.horizon]
     )
     lines = [
-        CampaignLine(outlook.glance, outlook.standing, outlook.pace, _hours(outlook.by_hour, hour), outlook.runs_out,
-                     _lasts(outlook.glance, squares.get(outlook.glance.id, 0.0)))
+        CampaignLine(outlook.glance, outlook.standing, outlook.pace, _hours(outlook.spent_by_hour, hour),
+                     outlook.runs_out, _lasts(outlook.glance, squares.get(outlook.glance.id, 0.0)))
         for outlook in each_one
     ]  # fmt: skip
     sums = [

@@ -33,14 +33,14 @@ class SegmentLine:
 @dataclass(frozen=True)
 class Requests:
     """``horizon`` is how many are expected in all, if that was said, ``failed`` how many of them had no answer, and
-    ``used`` how many have used their money, with or without a reward; ``each`` is what one of these has cost,
+    ``used`` how many have used their money, with or without a reward; ``per_request`` is what one of these has cost,
     and ``to_come`` what is left for each still to come."""
 
     answered: int
     failed: int
     used: int
     horizon: float | None
-    each: float | None
+    per_request: float | None
     to_come: float | None
     segments: list[SegmentLine]
     not_shown: int
@@ -60,7 +60,7 @@ class Requests:
         """The view as JSON."""
         return {
             "answered": self.answered, "failed": self.failed, "used": self.used, "horizon": self.horizon,
-            "cost_each": self.each, "left_each": self.to_come,
+            "cost_each": self.per_request, "left_each": self.to_come,
             "money_lasts_for": None if self.lasts is None else asdict(self.lasts), "left_over": self.left_over,
             "segments": [
                 {"name": line.name, "answered": line.answered, "mean_reward": line.reward, "mean_cost": line.cost,

@@ -107,7 +107,7 @@ class WebhookPages:
 
     async def _act_on_one(
         self, request: Request, session: Session, action: str, to_do: Callable[[WebhookAnswer], Preview],
-        done: Callable[[WebhookAnswer], Response],
+        execute: Callable[[WebhookAnswer], Response],
     ) -> Response:  # fmt: skip
         """Preview what is done to the webhook that the form names, and do it once that is confirmed."""
         form = await sent_for_all(request, session, "the webhooks")
@@ -128,7 +128,7 @@ class WebhookPages:
         def do() -> Response:
             hook = self._store.read(found)
             to_do(hook).check(form)
-            return done(hook)
+            return execute(hook)
 
         values = {"fields": (), "back": "All webhooks"}
         step = FormFlow(title, address("webhooks", action), _crumbs(), "action.html", values, preview, do)

@@ -223,9 +223,9 @@ class OpenApiDocument:
         return self._made[path]
 
     def _make(self, path: str) -> tuple[bytes, str, str]:
-        made = document()
-        content = to_json(made | ({"servers": [{"url": path}]} if path else {}))
-        return content, f'"{hashlib.sha256(content).hexdigest()[:16]}"', _page(made)
+        api = document()
+        content = to_json(api | ({"servers": [{"url": path}]} if path else {}))
+        return content, f'"{hashlib.sha256(content).hexdigest()[:16]}"', _page(api)
 
     async def show(self, request: Request) -> Response:
         """Answer with the document, or with 304."""

@@ -139,9 +139,9 @@ def joined(pages: Mapping[int, bytes]) -> bytes:
     """
     families: dict[str, Metric] = {}
     for number, page in pages.items():
-        for each in text_string_to_metric_families(page.decode()):
-            family = families.setdefault(each.name, Metric(each.name, each.documentation, each.type))
-            family.samples += [s._replace(labels={**s.labels, "worker": str(number)}) for s in each.samples]
+        for sent in text_string_to_metric_families(page.decode()):
+            family = families.setdefault(sent.name, Metric(sent.name, sent.documentation, sent.type))
+            family.samples += [s._replace(labels={**s.labels, "worker": str(number)}) for s in sent.samples]
     registry = CollectorRegistry()
     registry.register(_Families(list(families.values())))
     return generate_latest(registry)

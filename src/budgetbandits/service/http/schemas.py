@@ -89,6 +89,8 @@ def _wrong_amount(sent: dict[str, Any], *fields: str) -> str | None:
 
 
 class NewCampaign(_with_terms("CampaignTerms")):  # type: ignore[misc]
+    """A new campaign."""
+
     name: Name = _about("A name that no other campaign has.")
     policy: Annotated[str, Field(max_length=200)] | None = _about(
         "How arms are chosen. Without it, bts-linear if there are features, bts-paced if there is a horizon, else bts.",
@@ -124,12 +126,16 @@ def _wrong_history(history: Any) -> str | None:
 
 
 class CampaignClone(RequestBody):
+    """A new campaign like another one."""
+
     name: Name = _about("A name that no other campaign has.")
     budget: Money | None = _about("The most that may be spent; without it, as much as the other campaign's.", None)
     learned: bool = _about("Whether it begins with what the other has learned of each arm.", True)
 
 
 class TermChanges(_with_terms("ChangeableTerms", CHANGEABLE)):  # type: ignore[misc]
+    """Changes of a campaign's terms."""
+
     name: Name | None = _about("Another name; the old one goes on meaning this campaign.", None)
     policy: Name | None = _about("Another policy, which begins with what was learned of each arm.", None)
     budget: Money | None = _about("Another budget, at least what is spent and held.", None)
@@ -146,6 +152,8 @@ class TermChanges(_with_terms("ChangeableTerms", CHANGEABLE)):  # type: ignore[m
 
 
 class DecisionRequest(RequestBody):
+    """A request for a decision."""
+
     context: dict[str, Any] | None = _about(
         "Any JSON object; only its digest is kept, so that the same key with another context is a conflict.", None
     )
@@ -185,20 +193,28 @@ class DecisionRequest(RequestBody):
 
 
 class DecisionBatchRequest(DecisionRequest):
+    """A request for several decisions."""
+
     count: Annotated[int, Field(ge=1, le=BATCH_MAX)] = _about("How many decisions.")
 
 
 class FeedbackRequest(RequestBody):
+    """Feedback on a decision."""
+
     reward: float | None = _about("From 0 to reward_max.", None)  # any number: one out of range must not lose the cost
     cost: Money | None = _about("What the pull cost.", None)
     failed: bool | None = _about("Whether there was no answer.", None)
 
 
 class FeedbackBatchItem(FeedbackRequest):
+    """Feedback on one decision among many."""
+
     decision: Name = _about("The decision's id.")
 
 
 class FeedbackBatchRequest(RequestBody):
+    """Feedback on many decisions."""
+
     outcomes: Annotated[list[FeedbackBatchItem], Field(min_length=1, max_length=BATCH_MAX)] = _about(
         "One outcome for each decision."
     )
@@ -216,20 +232,28 @@ class FeedbackBatchRequest(RequestBody):
 
 
 class TopUp(RequestBody):
+    """An amount to add to a budget."""
+
     amount: Money = _about("What the budget is raised by.")
 
 
 class Resumption(RequestBody):
+    """Options of resuming a campaign."""
+
     optional: ClassVar[bool] = True
     spent_since: Money | None = _about("After a restore: what was spent since the copy was made.", None)
 
 
 class NewArm(RequestBody):
+    """A new arm of a campaign."""
+
     name: Name = _about("A name that no other arm of the campaign has.")
     cost_cap: Money = _about("The most that one pull of it can cost.")
 
 
 class NewKey(RequestBody):
+    """A new key."""
+
     scopes: Annotated[list[KeyScope], Field(min_length=1, max_length=4)] = _about("What the key may do.")
     campaign: Name | None = _about("Its name or id, for a key that is for this campaign only.", None)
     name: Name | None = _about("What the key is for.", None)
@@ -239,6 +263,8 @@ class NewKey(RequestBody):
 
 
 class NewWebhook(RequestBody):
+    """A new webhook."""
+
     url: Annotated[str, Field(min_length=1, max_length=2000)] = _about("Where notifications are sent: http or https.")
     campaign: Name | None = _about("Its name or id, to be notified of this campaign only.", None)
 
@@ -254,11 +280,15 @@ CURSOR_ABOUT = "The cursor that ended the previous page."
 
 
 class CampaignPageQuery(Model):
+    """A page of the list of campaigns."""
+
     limit: PageLimit | None = _about("How many at most; all if not given.", None)
     after: Name | None = _about("The id of the last campaign of the previous page.", None)
 
 
 class DecisionPageQuery(Model):
+    """A page of a campaign's decisions."""
+
     limit: PageLimit = _about("How many at most.", 100)
     before: Cursor | None = _about(CURSOR_ABOUT, None)
     until: Time | None = _about("Begin with the decisions of this time, or of a few seconds after it.", None)
@@ -267,11 +297,15 @@ class DecisionPageQuery(Model):
 
 
 class EventPageQuery(Model):
+    """A page of a campaign's events."""
+
     limit: PageLimit = _about("How many at most.", 100)
     after: Cursor = _about(CURSOR_ABOUT, 0)
     since: Time | None = _about("Begin with the events of this time, or of a few seconds before it.", None)
 
 
 class ExportQuery(Model):
+    """An export of a campaign."""
+
     table: Table = _about("Which table.", "decisions")
     format: Format = _about("Parquet needs the extra archive on the server.", "csv")

@@ -24,6 +24,8 @@ def _term(name: str) -> Any:
 
 
 class SharedBudgetChanges(RequestBody):
+    """Changes of a shared budget."""
+
     budget: Money | None = Field(None, description="Another budget, at least what is spent, held and leased.")
     period: Period | None = _term("period")
     period_budget: Money | None = Field(None, description="What each period gets, from the next one on.")
@@ -32,6 +34,8 @@ class SharedBudgetChanges(RequestBody):
 
 
 class NewSharedBudget(SharedBudgetChanges):
+    """A new shared budget."""
+
     period_budget: Money | None = Field(None, description="What each period gets; without it, the budget.")
     unspent: Unspent = Field("lapse", description=TERMS["unspent"].help)
     name: Name = Field(description="A name that no other shared budget has; it never changes.")

@@ -66,11 +66,11 @@ def lapse(tx: Transaction, before: Campaign, account: Account, now: float, creat
     shared = tx.shared_of(before) if freed > 0 else None
     if shared is None:
         return
-    there = shared.settings.given_back(shared.account, freed, created_at, now)
-    if there is shared.account:
+    reduced = shared.settings.given_back(shared.account, freed, created_at, now)
+    if reduced is shared.account:
         return
-    tx.save_shared_budget(shared.with_money(there))
-    facts, lapsed = to_json({"advance": there.advance}).decode(), there.budget - shared.account.budget
+    tx.save_shared_budget(shared.with_money(reduced))
+    facts, lapsed = to_json({"advance": reduced.advance}).decode(), reduced.budget - shared.account.budget
     tx.add_event(Event(shared.event_key, "lapsed", now, amount=lapsed, request=facts))
 
 

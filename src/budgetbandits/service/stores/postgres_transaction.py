@@ -99,8 +99,8 @@ class PostgresTransaction(SqlTransaction):
     def arms(self, campaign: str, numbers: Sequence[int] | None = None) -> list[ArmRow]:
         if numbers is None:
             return super().arms(campaign)
-        found = [self.ask(self.ROWS.arm, (campaign, number)) for number in numbers]
-        return [rows.arm_of(row) for result in found for row in result]
+        results = [self.ask(self.ROWS.arm, (campaign, number)) for number in numbers]
+        return [rows.arm_of(row) for result in results for row in result]
 
 
 class PostgresWritingTransaction(CachedTransaction, PostgresTransaction):
@@ -170,10 +170,10 @@ class PostgresWritingTransaction(CachedTransaction, PostgresTransaction):
             result.append(self._execute(_DECISIONS_BY_ID, (_as_json(ids),)))
         return result
 
-    def _keep_decisions(self, campaign: str, scopes: Sequence[Scope], found: Sequence[Result]) -> None:
+    def _keep_decisions(self, campaign: str, scopes: Sequence[Scope], results: Sequence[Result]) -> None:
         decisions = self._cache.decisions_by_key
         decisions.update(((campaign, key), None) for scope in scopes for key in scope.keys)
-        for decision in (rows.decision_of(row) for result in found for row in result):
+        for decision in (rows.decision_of(row) for result in results for row in result):
             if decision.lease is None or self._cache.leases is not None:
                 self._keep_decision(decision)
             else:  # others may change it until its lease is locked

@@ -59,10 +59,10 @@ def migrations(database: Database) -> list[tuple[int, list[str]]]:
     return sorted(steps)
 
 
-def check_version(done: int, newest: int) -> None:
+def check_version(version: int, newest: int) -> None:
     """Refuse a database that a later package has made."""
-    if done > newest:
-        raise StoreError(f"the database is of version {done}, this package knows {newest}; upgrade budgetbandits")
+    if version > newest:
+        raise StoreError(f"the database is of version {version}, this package knows {newest}; upgrade budgetbandits")
 
 
 def _statements(text: str) -> Iterator[str]:

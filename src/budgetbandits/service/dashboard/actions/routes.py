@@ -91,10 +91,10 @@ class ActionPages:
                 preview, state_code=subject.state_code, changed=subject.changed_since(form.get(STATE_FIELD, ""))
             )
 
-        title, here = f"{action.title} {row.name}", campaign_address(row.name, name)
+        title, form_address = f"{action.title} {row.name}", campaign_address(row.name, name)
         crumbs = [(address(), "Campaigns"), (campaign_address(row.name), row.name)]
         shown, values = partial(action.shown, row), {"fields": action.fields, "back": "Back to the campaign"}
-        step = FormFlow(title, here, crumbs, "action.html", values, preview, do, shown)
+        step = FormFlow(title, form_address, crumbs, "action.html", values, preview, do, shown)
         return await follow(self._dashboard, request, session, form, step)
 
     async def _create(self, request: Request, session: Session) -> Response:

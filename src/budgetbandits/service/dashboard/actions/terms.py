@@ -77,7 +77,7 @@ def terms_wanted(fields: Fields) -> dict[str, Any]:
             changes[field.name] = term(fields, field.name) if text else None
     for name, needed in SUPPORTS.items():  # what is emptied takes with it what was for it alone
         emptied = any(term_name in changes and changes[term_name] is None for term_name in needed)
-        if emptied and name not in changes and not any(fields.get(each, "").strip() for each in needed):
+        if emptied and name not in changes and not any(fields.get(term_name, "").strip() for term_name in needed):
             changes[name] = TERMS[name].default
     return changes
 

@@ -127,8 +127,8 @@ def shared_axis(quantity: str, beliefs: Sequence[tuple[Belief | Worth, int]]) ->
     if not shown:
         return 0.0, 1.0
     medians = [getattr(belief, quantity).median for belief, _ in beliefs]
-    low = min([*(getattr(each, quantity).low for each in shown), *medians])
-    high = max([*(getattr(each, quantity).high for each in shown), *medians])
+    low = min([*(getattr(arm_belief, quantity).low for arm_belief in shown), *medians])
+    high = max([*(getattr(arm_belief, quantity).high for arm_belief in shown), *medians])
     room = 0.25 * (high - low) or 0.05 * high or 1.0
     return (low - room if quantity == "worth" else max(low - room, 0.0)), high + room
 

@@ -92,7 +92,7 @@ def price_values(view: CampaignView, times: Times) -> list[Value]:
 
 def request_values(view: CampaignView) -> list[Value]:
     """The actual and the planned spending by each number of requests."""
-    points, horizon = view.by_requests_points, view.row.settings.terms.horizon
+    points, horizon = view.points_by_requests, view.row.settings.terms.horizon
     assert horizon is not None
     budget, end = to_units(view.row.account.budget), requests_shown(points, horizon)
     digits = budget_decimals(budget)

@@ -375,7 +375,7 @@ def stretches(points: Sequence[tuple[float, float]]) -> list[list[tuple[float, f
 
 def requests_chart(view: CampaignView, width: int, height: int) -> Markup:
     """Money against requests: what was spent, the plan, and what the requests to come would cost."""
-    points, horizon = view.by_requests_points, view.row.settings.terms.horizon
+    points, horizon = view.points_by_requests, view.row.settings.terms.horizon
     assert horizon is not None
     budget, (used, spent) = to_units(view.row.account.budget), points[-1]
     end = requests_shown(points, horizon)

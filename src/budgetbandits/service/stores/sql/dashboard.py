@@ -420,9 +420,9 @@ class Pages:
             if which.matches(decision):
                 matches.append((seq, decision))
         if len(matches) > limit:
-            return DecisionPage([each for _, each in matches[:limit]], matches[limit - 1][0])
+            return DecisionPage([decision for _, decision in matches[:limit]], matches[limit - 1][0])
         least, count = self._tx.ask(f"SELECT MIN(seq), COUNT(*) FROM {window}", values).fetchone()
-        return DecisionPage([each for _, each in matches], int(least) if count == searched else None)
+        return DecisionPage([decision for _, decision in matches], int(least) if count == searched else None)
 
     def operator_events(
         self, campaign: str, limit: int, before: int | None = None, kinds: Sequence[str] = ()
