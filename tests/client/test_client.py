@@ -125,7 +125,7 @@ def test_numbers_are_taken_as_an_allocation_takes_them(client, line):
 
 
 def test_campaigns_are_asked_for_in_pages(client, line, monkeypatch):
-    monkeypatch.setattr("budgetbandits.client.client.PAGE", 2)
+    monkeypatch.setattr("budgetbandits.client.calls.PAGE", 2)
     for number in range(4):
         client.create(f"campaign {number}", 10.0, ARMS)
     line.requests.clear()
@@ -476,15 +476,21 @@ def test_a_retried_overrun_is_told_again(client):
 
 
 def test_an_export_that_breaks_off_leaves_the_old_file(tmp_path):
-    class Broken(httpx.SyncByteStream):
+    class Broken(httpx.SyncByteStream, httpx.AsyncByteStream):
         def __iter__(self):
             yield b"decision,key\n"
             raise httpx.ReadError("cut off")
+
+        async def __aiter__(self):
+            for block in self:
+                yield block
 
     transport = httpx.MockTransport(lambda _: httpx.Response(200, stream=Broken()))
     (tmp_path / "made.csv").write_text("old")
     with pytest.raises(ServiceUnreachable, match="broke off"):
         Client("http://service", "bb_1_2", transport=transport).export("ads", tmp_path / "made.csv")
+    with pytest.raises(ServiceUnreachable, match="broke off"):
+        asyncio.run(AsyncClient("http://service", "bb_1_2", transport=transport).export("ads", tmp_path / "made.csv"))
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("made.csv", "old")]
 
 
@@ -528,6 +534,30 @@ def test_the_same_with_asyncio(line, client):
         patch.setattr(module, "PAUSE_MIN", 0.001)
         patch.setattr(module, "clock", time.monotonic)
         asyncio.run(run())
+
+
+def test_operators_work_with_asyncio_too(line, client, tmp_path, monkeypatch):
+    monkeypatch.setattr("budgetbandits.client.calls.PAGE", 2)
+
+    async def run():
+        async with line.async_client() as other:
+            for number in range(3):
+                await other.create(f"campaign {number}", 10.0, ARMS)
+            line.trouble, line.requests = ["lost answer"], []
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(module, "PAUSE_MIN", 0.001)
+                assert (await other.top_up("ads", 5.0)).budget == 15.0  # sent twice, done once
+            assert len(line.requests) == 2
+            rows = await other.campaigns()
+            await other.decide("ads")
+            assert await other.export("ads", tmp_path / "made.csv") == 0
+            with pytest.raises(NotFound):
+                await other.export("nothing", tmp_path / "made.csv")
+            return sorted(row.name for row in rows)
+
+    assert asyncio.run(run()) == ["ads", "campaign 0", "campaign 1", "campaign 2"]
+    assert polars.read_csv(tmp_path / "made.csv").height == 1
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_a_request_may_say_who_may_answer_and_what_it_will_cost(line):

@@ -5,8 +5,8 @@
             outcome = spend_money_on(d.arm)
             d.settle(reward=outcome.value, cost=outcome.price)
 
-`client` and `async_client` send and wait. `protocol` knows, without any I/O, what workers send and what an answer
-means; `retries` when a call is sent again; `budgetbandits.answers` has what comes back. Import from here.
+`client` and `async_client` send and wait. `calls` has what is sent, `protocol` what an answer means, `retries` when a
+call is sent again; `budgetbandits.answers` has what comes back. Import from here.
 """
 
 from budgetbandits.answers import (

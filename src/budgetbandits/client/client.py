@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Concatenate, Self, TypeVar, Unpack
+from typing import Any, Concatenate, Self, Unpack
 
 import httpx
 
@@ -32,31 +32,22 @@ from budgetbandits.answers import (
     StandingAnswer,
     WebhookAnswer,
 )
-from budgetbandits.client import protocol
+from budgetbandits.client import calls, protocol
 from budgetbandits.client.protocol import (
     BaseDecision,
     Call,
     Context,
     FeedbackResult,
+    Listed,
     OnError,
     P,
     R,
     T,
-    finite,
-    keyed,
     on_error_of,
-    path_of,
-    plain,
-    quoted,
 )
 from budgetbandits.client.retries import DEADLINE, Retry
-from budgetbandits.errors import BadParameter, BudgetBanditsError, ServiceUnreachable
-from budgetbandits.validation import DecisionFields, amounts, listed
-
-PAGE = 500
-"""Campaigns per page of a list."""
-
-Listed = TypeVar("Listed", CampaignAnswer, StandingAnswer)
+from budgetbandits.errors import BadParameter, BudgetBanditsError
+from budgetbandits.validation import DecisionFields
 
 
 @dataclass
@@ -114,15 +105,9 @@ class Client:
     # --- for workers ---------------------------------------------------------------------------------------------
 
     def decide(
-        self,
-        campaign: str,
-        *,
-        key: str | None = None,
-        context: Context = None,
-        wait: float = 0.0,
-        on_error: OnError = "leave",
-        **options: Unpack[DecisionFields],
-    ) -> Decision:
+        self, campaign: str, *, key: str | None = None, context: Context = None, wait: float = 0.0,
+        on_error: OnError = "leave", **options: Unpack[DecisionFields],
+    ) -> Decision:  # fmt: skip
         """Ask which arm to pull, and hold what it may cost. The same ``key`` gives the same decision.
 
         `HoldRefused` says why there is none. Where money will be free later, the call first waits up to ``wait``
@@ -137,22 +122,15 @@ class Client:
         hold until it expires, ``fail`` it at no cost, or ``void`` it.
         """
         how = on_error_of(on_error)
-        return Decision(*self._do(protocol.decide(campaign, key, context, options), wait), on_error=how, _client=self)
+        return Decision(*self._do(calls.decide(campaign, key, context, options), wait), on_error=how, _client=self)
 
     def decide_many(
-        self,
-        campaign: str,
-        count: int,
-        *,
-        key: str | None = None,
-        context: Context = None,
-        wait: float = 0.0,
-        on_error: OnError = "leave",
-        **options: Unpack[DecisionFields],
-    ) -> list[Decision]:
+        self, campaign: str, count: int, *, key: str | None = None, context: Context = None, wait: float = 0.0,
+        on_error: OnError = "leave", **options: Unpack[DecisionFields],
+    ) -> list[Decision]:  # fmt: skip
         """Make ``count`` decisions, all of them or none; see `decide`."""
         how = on_error_of(on_error)
-        rows = self._do(protocol.decide_many(campaign, count, key, context, options), wait)
+        rows = self._do(calls.decide_many(campaign, count, key, context, options), wait)
         return [Decision(*row, on_error=how, _client=self) for row in rows]
 
     def decides(
@@ -179,27 +157,22 @@ class Client:
         return decorate
 
     def feedback(
-        self,
-        campaign: str,
-        decision: str,
-        *,
-        reward: float | None = None,
-        cost: float | None = None,
+        self, campaign: str, decision: str, *, reward: float | None = None, cost: float | None = None,
         failed: bool = False,
-    ) -> float:
+    ) -> float:  # fmt: skip
         """Report the reward of a decision, its cost, or both. Returns the overrun, normally 0.
 
         ``failed`` means that there was no answer: the cost, if any, is booked, and the arm is not asked for a while.
         """
-        return self._do(protocol.feedback(campaign, decision, reward, cost, failed))
+        return self._do(calls.feedback(campaign, decision, reward, cost, failed))
 
     def feedback_many(self, campaign: str, outcomes: Sequence[Mapping[str, Any]]) -> list[FeedbackResult]:
         """Report many outcomes, each with decision, reward and cost; a refused one does not stop the others."""
-        return self._do(protocol.feedback_many(campaign, outcomes))
+        return self._do(calls.feedback_many(campaign, outcomes))
 
     def void(self, campaign: str, decision: str) -> None:
         """Report that the call was never made: the money is free again."""
-        self._do(protocol.void(campaign, decision))
+        self._do(calls.void(campaign, decision))
 
     # --- for operators -------------------------------------------------------------------------------------------
 
@@ -213,47 +186,37 @@ class Client:
         ``settings`` are the fields of `Terms`, ``policy``, ``cost_floor`` or ``costs`` for policies that need them, and
         ``history``: (pulls, total reward, total cost) of arms, to learn from.
         """
-        body = finite({"name": name, "budget": budget, **settings}) | {"arms": amounts("arms", arms)}
-        if isinstance(settings.get("costs"), Mapping):
-            body["costs"] = amounts("costs", settings["costs"])
-        if isinstance(settings.get("history"), Mapping):
-            body["history"] = {name: list(map(plain, past)) for name, past in settings["history"].items()}
-        body |= {name: listed(name, settings[name]) for name in ("features", "tags") if settings.get(name) is not None}
-        return self._do(Call("POST", "/v1/campaigns", CampaignDetailAnswer.read, body, keyed(key)))
+        return self._do(calls.create(name, budget, arms, key, settings))
 
     def clone(
         self, campaign: str, name: str, *, budget: float | None = None, learned: bool = True, key: str | None = None
     ) -> CampaignDetailAnswer:
         """Create a campaign like this one; with ``learned``, it begins with what that has learned of each arm."""
-        return self._change(campaign, "clone", key, {"name": name, "budget": budget, "learned": learned})
+        return self._do(calls.clone(campaign, name, budget, learned, key))
 
     def campaign(self, campaign: str) -> CampaignDetailAnswer:
         """One campaign with its arms."""
-        return self._do(protocol.show(campaign))
+        return self._do(calls.campaign(campaign))
 
     def campaigns(self) -> list[CampaignAnswer]:
         """All campaigns, without their arms."""
-        return self._pages("/v1/campaigns", CampaignAnswer.read_all)
+        return self._pages(calls.campaigns)
 
     def totals(self, campaign: str) -> dict[str, ArmTotalAnswer]:
         """The total cost and reward of each arm that was ever chosen, by name."""
-
-        def read(rows: Iterable[Mapping[str, Any]]) -> dict[str, ArmTotalAnswer]:
-            return {row["arm"]: ArmTotalAnswer.read(row) for row in rows}
-
-        return self._do(Call("GET", path_of(campaign, "totals"), read))
+        return self._do(calls.totals(campaign))
 
     def standing(self, campaign: str) -> StandingAnswer:
         """How a campaign does: its standing and the cause, its pace, its projected end and what it earned."""
-        return self._do(protocol.standing(campaign))
+        return self._do(calls.standing(campaign))
 
     def standings(self) -> list[StandingAnswer]:
         """How all campaigns do, the oldest first."""
-        return self._pages("/v1/standings", StandingAnswer.read_all)
+        return self._pages(calls.standings)
 
     def decision(self, campaign: str, decision: str) -> DecisionDetailAnswer:
         """A decision as it is now: its arm, state, hold, cost and reward."""
-        return self._do(Call("GET", path_of(campaign, "decisions", quoted(decision)), DecisionDetailAnswer.read))
+        return self._do(calls.decision(campaign, decision))
 
     def decisions(
         self, campaign: str, *, limit: int = 100, before: int | None = None, until: float | None = None,
@@ -264,16 +227,70 @@ class Client:
         The first page may begin with those of a time, in seconds since 1970: ``until``. ``kind`` (held, settled,
         failed, expired, voided, overrun) and ``arm`` leave out others.
         """
-        query = {"limit": limit, "before": before, "until": until, "kind": kind, "arm": arm}
-        return self._do(Call("GET", path_of(campaign, f"decisions{protocol.query(query)}"), DecisionPageAnswer.read))
+        return self._do(calls.decisions(campaign, limit=limit, before=before, until=until, kind=kind, arm=arm))
 
     def events(self, campaign: str, *, limit: int = 100, after: int = 0, since: float | None = None) -> EventPageAnswer:
         """A page of ``events``, the oldest first, and the cursor ``after`` of the next, to be kept if it is empty.
 
         The first page may begin with those of a time, in seconds since 1970: ``since``.
         """
-        query = {"limit": limit, "after": after, "since": since}
-        return self._do(Call("GET", path_of(campaign, f"events{protocol.query(query)}"), EventPageAnswer.read))
+        return self._do(calls.events(campaign, limit=limit, after=after, since=since))
+
+    def top_up(self, campaign: str, amount: float, *, key: str | None = None) -> CampaignDetailAnswer:
+        """Raise the budget."""
+        return self._do(calls.change(campaign, "top-up", key, {"amount": amount}))
+
+    def pause(self, campaign: str, *, key: str | None = None) -> CampaignDetailAnswer:
+        """Make no decisions until it is resumed; feedback is still accepted."""
+        return self._do(calls.change(campaign, "pause", key))
+
+    def resume(
+        self, campaign: str, *, spent_since: float | None = None, key: str | None = None
+    ) -> CampaignDetailAnswer:
+        """Make decisions again, after a pause or a freeze; after a restore, with what was ``spent_since`` the copy."""
+        return self._do(calls.resume(campaign, spent_since, key))
+
+    def reset_clock(self, campaign: str, *, key: str | None = None) -> CampaignDetailAnswer:
+        """Continue with today's date, after decisions that a wrong clock dated in the future."""
+        return self._do(calls.change(campaign, "reset-clock", key))
+
+    def close_campaign(self, campaign: str, *, key: str | None = None) -> CampaignDetailAnswer:
+        """Close for good; feedback for open decisions is still accepted."""
+        return self._do(calls.change(campaign, "close", key))
+
+    def add_arm(self, campaign: str, name: str, cost_cap: float, *, key: str | None = None) -> CampaignDetailAnswer:
+        """Add an arm, from the next decision on."""
+        return self._do(calls.change(campaign, "arms", key, {"name": name, "cost_cap": cost_cap}))
+
+    def retire_arm(self, campaign: str, name: str, *, key: str | None = None) -> CampaignDetailAnswer:
+        """Choose this arm no more, until it is brought back."""
+        return self._do(calls.change_arm(campaign, name, "retire", key))
+
+    def bring_back_arm(self, campaign: str, name: str, *, key: str | None = None) -> CampaignDetailAnswer:
+        """Choose a retired arm again, with all that is known of it."""
+        return self._do(calls.change_arm(campaign, name, "bring-back", key))
+
+    def change_terms(self, campaign: str, *, key: str | None = None, **changes: Any) -> CampaignDetailAnswer:
+        """Change terms from now on, such as ``daily_cap`` or ``horizon``; None removes a limit. Also ``budget``,
+        ``caps`` by arm, ``policy`` and ``name``."""
+        return self._do(calls.change_terms(campaign, key, changes))
+
+    def verify(self, campaign: str) -> list[str]:
+        """Replay the campaign's events, however long it takes, and list the differences from the store in words."""
+        return self._do(calls.verify(campaign))
+
+    def export(self, campaign: str, path: str | Path, table: str = "decisions") -> int:
+        """Write all decisions or events to a file; its name ends in .csv or .parquet. Returns how many earlier ones are
+        in the archive."""
+        file = Path(path)
+        address, patient = calls.export(campaign, file, table), httpx.Timeout(self._timeout, read=None)
+        protocol.check_open(self._http)
+        with protocol.export_file(file) as partial, self._http.stream("GET", address, timeout=patient) as answer:
+            if not answer.is_success:
+                answer.read()
+                raise protocol.error_of(answer)
+            partial.writelines(answer.iter_bytes())
+        return protocol.archived(answer)
 
     def create_key(self, *scopes: str, key: str | None = None, **terms: Any) -> str:
         """Make an API key of these scopes; it is shown this one time.
@@ -281,140 +298,61 @@ class Client:
         ``terms`` are ``campaign``, ``name``, ``owner``, ``expires_at`` (seconds since 1970) and
         ``requests_per_second``. If the answer was lost, a repeated call is a `Conflict`: drop that key, make another.
         """
-        body = {"scopes": listed("scopes", scopes), **finite(terms)}
-        return self._do(Call("POST", "/v1/keys", lambda answer: str(answer["key"]), body, keyed(key)))
+        return self._do(calls.create_key(scopes, key, terms))
 
     def keys(self) -> list[KeyAnswer]:
         """All API keys, by their public part."""
-        return self._do(Call("GET", "/v1/keys", KeyAnswer.read_all))
+        return self._do(calls.keys())
 
     def drop_key(self, prefix: str) -> None:
         """Drop an API key by its public part; servers refuse it within five seconds."""
-        prefix = prefix.removeprefix("bb_").partition("_")[0]  # never send a secret where none is needed
-        self._do(Call("DELETE", f"/v1/keys/{quoted(prefix)}", dict))
+        self._do(calls.drop_key(prefix))
 
     def create_webhook(self, url: str, campaign: str | None = None) -> NewWebhookAnswer:
         """Have changes of campaigns, or of one, reported to an address; keep the ``secret``, it is shown once.
 
         If the answer is lost and the call repeated, there may be two: `webhooks` lists them.
         """
-        return self._do(Call("POST", "/v1/webhooks", NewWebhookAnswer.read, {"url": url, "campaign": campaign}))
+        return self._do(calls.create_webhook(url, campaign))
 
     def webhooks(self) -> list[WebhookAnswer]:
         """All addresses that are notified, without their secrets."""
-        return self._do(Call("GET", "/v1/webhooks", WebhookAnswer.read_all))
+        return self._do(calls.webhooks())
 
     def drop_webhook(self, id: str) -> None:
         """Notify an address no more."""
-        self._do(Call("DELETE", f"/v1/webhooks/{quoted(id)}", dict))
+        self._do(calls.drop_webhook(id))
 
     def test_webhook(self, id: str) -> str | None:
         """Send a test notification to an address; why it was not accepted, or None if it was."""
-        path = f"/v1/webhooks/{quoted(id)}/test"
-        problem: str | None = self._do(Call("POST", path, lambda answer: answer["problem"], takes_long=True))
-        return problem
+        return self._do(calls.test_webhook(id))
 
     def create_shared_budget(self, name: str, budget: float, **terms: Any) -> SharedBudgetDetailAnswer:
         """Create a budget over campaigns, which join it by their term ``shared_budget``. Repeated, it changes nothing.
 
         ``terms`` are ``currency``, ``period``, ``period_budget``, ``unspent`` and ``time_zone``, as of campaigns.
         """
-        body = finite({"name": name, "budget": budget, **terms})
-        return self._do(Call("POST", "/v1/shared-budgets", SharedBudgetDetailAnswer.read, body))
+        return self._do(calls.create_shared_budget(name, budget, terms))
 
     def change_shared_budget(self, name: str, **changes: Any) -> SharedBudgetDetailAnswer:
         """Set another ``budget``, or other terms than ``currency``; None removes one."""
-        path = f"/v1/shared-budgets/{quoted(name)}/terms"
-        return self._do(Call("POST", path, SharedBudgetDetailAnswer.read, finite(changes)))
+        return self._do(calls.change_shared_budget(name, changes))
 
     def reset_shared_clock(self, name: str) -> SharedBudgetDetailAnswer:
-        """Continue in the present period, after a wrong clock began one to come; what that was granted is taken
-        back."""
-        return self._do(Call("POST", f"/v1/shared-budgets/{quoted(name)}/reset-clock", SharedBudgetDetailAnswer.read))
+        """Continue in the present period after a wrong clock began a later one, whose grant is taken back."""
+        return self._do(calls.reset_shared_clock(name))
 
     def shared_budget(self, name: str) -> SharedBudgetDetailAnswer:
         """One shared budget with its campaigns."""
-        return self._do(Call("GET", f"/v1/shared-budgets/{quoted(name)}", SharedBudgetDetailAnswer.read))
+        return self._do(calls.shared_budget(name))
 
     def shared_budgets(self) -> list[SharedBudgetAnswer]:
         """All shared budgets, without their campaigns."""
-        return self._do(Call("GET", "/v1/shared-budgets", SharedBudgetAnswer.read_all))
+        return self._do(calls.shared_budgets())
 
     def verify_shared_budget(self, name: str) -> list[str]:
         """Replay the events of all its campaigns, and list the differences from the store in words."""
-        return self._audit(f"/v1/shared-budgets/{quoted(name)}/verify")
-
-    def top_up(self, campaign: str, amount: float, *, key: str | None = None) -> CampaignDetailAnswer:
-        """Raise the budget."""
-        return self._change(campaign, "top-up", key, {"amount": amount})
-
-    def pause(self, campaign: str, *, key: str | None = None) -> CampaignDetailAnswer:
-        """Make no decisions until it is resumed; feedback is still accepted."""
-        return self._change(campaign, "pause", key)
-
-    def resume(
-        self, campaign: str, *, spent_since: float | None = None, key: str | None = None
-    ) -> CampaignDetailAnswer:
-        """Make decisions again, after a pause or a freeze; after a restore, with what was ``spent_since`` the copy."""
-        body = None if spent_since is None else {"spent_since": spent_since}
-        return self._change(campaign, "resume", key, body)
-
-    def reset_clock(self, campaign: str, *, key: str | None = None) -> CampaignDetailAnswer:
-        """Continue with today's date, after decisions that a wrong clock dated in the future."""
-        return self._change(campaign, "reset-clock", key)
-
-    def close_campaign(self, campaign: str, *, key: str | None = None) -> CampaignDetailAnswer:
-        """Close for good; feedback for open decisions is still accepted."""
-        return self._change(campaign, "close", key)
-
-    def add_arm(self, campaign: str, name: str, cost_cap: float, *, key: str | None = None) -> CampaignDetailAnswer:
-        """Add an arm, from the next decision on."""
-        return self._change(campaign, "arms", key, {"name": name, "cost_cap": cost_cap})
-
-    def retire_arm(self, campaign: str, name: str, *, key: str | None = None) -> CampaignDetailAnswer:
-        """Choose this arm no more, until it is brought back."""
-        return self._change(campaign, f"arms/{quoted(name)}/retire", key)
-
-    def bring_back_arm(self, campaign: str, name: str, *, key: str | None = None) -> CampaignDetailAnswer:
-        """Choose a retired arm again, with all that is known of it."""
-        return self._change(campaign, f"arms/{quoted(name)}/bring-back", key)
-
-    def change_terms(self, campaign: str, *, key: str | None = None, **changes: Any) -> CampaignDetailAnswer:
-        """Change terms from now on, such as ``daily_cap`` or ``horizon``; None removes a limit. Also ``budget``,
-        ``caps`` by arm, ``policy`` and ``name``."""
-        if "caps" in changes:
-            changes["caps"] = amounts("caps", changes["caps"])
-        if changes.get("tags") is not None:
-            changes["tags"] = listed("tags", changes["tags"])
-        return self._change(campaign, "terms", key, changes)
-
-    def verify(self, campaign: str) -> list[str]:
-        """Replay the campaign's events, however long it takes, and list the differences from the store in words."""
-        return self._audit(path_of(campaign, "verify"))
-
-    def export(self, campaign: str, path: str | Path, table: str = "decisions") -> int:
-        """Write all decisions or events to a file; its name ends in .csv or .parquet. Returns how many earlier ones are
-        in the archive."""
-        path = Path(path)
-        if path.suffix not in (".csv", ".parquet"):
-            raise BadParameter(f"{path.name!r:.60} ends in {path.suffix or 'nothing'!r}; use .csv or .parquet")
-        partial = path.with_name(f".{path.name}.partial")
-        query = {"table": table, "format": path.suffix.removeprefix(".")}
-        protocol.check_open(self._http)
-        try:
-            patient = httpx.Timeout(self._timeout, read=None)
-            with self._http.stream("GET", path_of(campaign, "export"), params=query, timeout=patient) as answer:
-                if not answer.is_success:
-                    answer.read()
-                    raise protocol.error_of(answer)
-                with partial.open("wb") as file:
-                    file.writelines(answer.iter_bytes())
-            partial.replace(path)
-            return int(answer.headers.get("budgetbandits-archived", 0))
-        except httpx.TransportError as error:
-            raise ServiceUnreachable(f"the export broke off: {error or type(error).__name__}; ask again") from error
-        finally:
-            partial.unlink(missing_ok=True)
+        return self._do(calls.verify_shared_budget(name))
 
     def close(self) -> None:
         """Close the connection."""
@@ -426,24 +364,13 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _change(
-        self, campaign: str, action: str, key: str | None, body: Mapping[str, Any] | None = None
-    ) -> CampaignDetailAnswer:
-        sent = None if body is None else finite(body)
-        return self._do(Call("POST", path_of(campaign, action), CampaignDetailAnswer.read, sent, keyed(key)))
-
-    def _audit(self, path: str) -> list[str]:
-        return self._do(Call("GET", path, lambda answer: list(answer["differences"]), takes_long=True))
-
-    def _pages(self, path: str, read: Callable[[Any], list[Listed]]) -> list[Listed]:
+    def _pages(self, call: Callable[[str | None], Call[list[Listed]]]) -> list[Listed]:
         """All of a list that is sent page by page, each after the last campaign of the one before."""
-        rows: list[Listed] = []
-        while True:
-            after = f"&after={rows[-1].id}" if rows else ""
-            page = self._do(Call("GET", f"{path}?limit={PAGE}{after}", read))
-            rows += page
-            if len(page) < PAGE:
-                return rows
+        rows = page = self._do(call(None))
+        while len(page) == calls.PAGE:
+            page = self._do(call(page[-1].id))
+            rows = rows + page
+        return rows
 
     def _do(self, call: Call[T], wait: float = 0.0) -> T:
         protocol.check_open(self._http)

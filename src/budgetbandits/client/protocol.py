@@ -1,4 +1,4 @@
-"""The common part of both clients, without any I/O: calls of the HTTP API, and the meaning of all its answers."""
+"""The common part of both clients, which sends nothing: what a call is, and what becomes of its answer."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ import math
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from numbers import Integral, Real
-from typing import Any, Generic, Literal, ParamSpec, TypeVar, get_args
+from pathlib import Path
+from typing import Any, BinaryIO, Generic, Literal, ParamSpec, TypeVar, get_args
 from urllib.parse import quote, urlencode
 
 import httpx
 
 from budgetbandits import errors
-from budgetbandits.answers import CampaignDetailAnswer, StandingAnswer
+from budgetbandits.answers import CampaignAnswer, StandingAnswer
 from budgetbandits.errors import (
     BadParameter,
     BudgetBanditsError,
@@ -28,13 +30,16 @@ from budgetbandits.errors import (
     ServiceError,
     ServiceUnreachable,
 )
-from budgetbandits.validation import DecisionFields, RequestOptions, number
+from budgetbandits.validation import number
 
 T = TypeVar("T")
 """Type of the result of a call."""
 
 R = TypeVar("R")
 """Type of the result of a decorated function."""
+
+Listed = TypeVar("Listed", CampaignAnswer, StandingAnswer)
+"""Type of the rows of a list that comes in pages."""
 
 P = ParamSpec("P")
 """Parameters of a decorated function."""
@@ -102,62 +107,6 @@ class Call(Generic[T]):
     takes_long: bool = False
 
 
-# --- workers' calls --------------------------------------------------------------------------------------------------
-
-
-def _request(fields: DecisionFields) -> dict[str, Any]:
-    """The fields of a request as they are sent; those that say nothing are left out."""
-    options, nothing = vars(RequestOptions.checked(**fields)), vars(RequestOptions())
-    return {name: value for name, value in options.items() if value != nothing[name]}
-
-
-def decide(campaign: str, key: str | None, context: Context, options: DecisionFields) -> Call[tuple[Any, ...]]:
-    """The call for a decision."""
-    body = {"context": _context(context), **_request(options)}
-    return Call("POST", path_of(campaign, "decisions"), _read_decision, body, keyed(key))
-
-
-def decide_many(
-    campaign: str, count: int, key: str | None, context: Context, options: DecisionFields
-) -> Call[list[tuple[Any, ...]]]:
-    """The call for several decisions."""
-    body: dict[str, Any] = {"context": _context(context), "count": plain(count), **_request(options)}
-    return Call(
-        "POST", path_of(campaign, "decisions/batch"), lambda answer: [_read_decision(d) for d in answer["decisions"]],
-        body, keyed(key),
-    )  # fmt: skip
-
-
-def feedback(campaign: str, decision: str, reward: float | None, cost: float | None, failed: bool) -> Call[float]:
-    """The call that gives feedback for a decision."""
-    path = path_of(campaign, f"decisions/{quoted(decision)}/feedback")
-    body = finite({"reward": reward, "cost": cost} | ({"failed": True} if failed else {}))
-    return Call("POST", path, lambda answer: float(answer["overrun"]), body)
-
-
-def feedback_many(campaign: str, outcomes: Sequence[Mapping[str, Any]]) -> Call[list[FeedbackResult]]:
-    """The call that gives feedback for several decisions."""
-    body = {"outcomes": [finite(outcome) for outcome in _mappings(outcomes)]}
-    return Call(
-        "POST", path_of(campaign, "feedback"), lambda answer: [_read_result(t) for t in answer["results"]], body
-    )
-
-
-def void(campaign: str, decision: str) -> Call[None]:
-    """The call that voids a decision."""
-    return Call("POST", path_of(campaign, f"decisions/{quoted(decision)}/void"), lambda _: None)
-
-
-def show(campaign: str) -> Call[CampaignDetailAnswer]:
-    """The call that reads a campaign."""
-    return Call("GET", path_of(campaign), CampaignDetailAnswer.read)
-
-
-def standing(campaign: str) -> Call[StandingAnswer]:
-    """The call that reads the standing of a campaign."""
-    return Call("GET", path_of(campaign, "standing"), StandingAnswer.read)
-
-
 def check_signature(secret: str, header: str, body: bytes, tolerance: float = 300.0) -> None:
     """Refuse a notification that was not signed with this secret, or more than ``tolerance`` seconds ago.
 
@@ -193,12 +142,6 @@ def on_error_of(value: str) -> OnError:
     return value  # type: ignore[return-value]
 
 
-def _context(context: Context) -> dict[str, Any]:
-    if context is not None and not isinstance(context, Mapping):
-        raise BadParameter(f"context is {context!r:.60}; pass a dictionary")
-    return dict(context or {})
-
-
 def address(url: str) -> str:
     """The address of the service, checked to begin with http:// or https://, without a slash at the end."""
     if not url.startswith(("http://", "https://")):
@@ -214,16 +157,6 @@ def keyed(key: str | None) -> dict[str, str]:
     ):
         raise BadParameter(f"key is {key!r:.60}; use 1 to 200 printable ASCII characters, no space at either end")
     return {"Idempotency-Key": key}
-
-
-def _mappings(outcomes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    if isinstance(outcomes, str | Mapping) or not isinstance(outcomes, Iterable):
-        raise BadParameter(f"outcomes is {outcomes!r:.60}; pass a list of dictionaries with decision, reward and cost")
-    listed = list(outcomes)
-    for outcome in listed:
-        if not isinstance(outcome, Mapping):
-            raise BadParameter(f"an outcome is {outcome!r:.60}; pass dictionaries with decision, reward and cost")
-    return listed
 
 
 def finite(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -252,15 +185,6 @@ def plain(value: Any) -> Any:
 def headers(key: str) -> dict[str, str]:
     """The headers of a request with this key."""
     return {"Authorization": f"Bearer {key}"}
-
-
-def _read_decision(answer: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(answer[name] for name in ("decision", "campaign", "arm", "hold", "expires_at"))
-
-
-def _read_result(answer: Mapping[str, Any]) -> FeedbackResult:
-    problem = answer["problem"]
-    return FeedbackResult(answer["decision"], answer["overrun"], None if problem is None else _named(problem))
 
 
 # --- answers and errors ----------------------------------------------------------------------------------------------
@@ -297,10 +221,29 @@ def result(call: Call[T], answer: httpx.Response) -> T:
         raise unexpected_response(answer) from None
 
 
+def archived(answer: httpx.Response) -> int:
+    """The number of earlier rows in the archive, by the header of an export."""
+    return int(answer.headers.get("budgetbandits-archived", 0))
+
+
+@contextmanager
+def export_file(path: Path) -> Iterator[BinaryIO]:
+    """A file that takes this one's place once it is written whole."""
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        with partial.open("wb") as file:
+            yield file
+        partial.replace(path)
+    except httpx.TransportError as error:
+        raise ServiceUnreachable(f"the export broke off: {error or type(error).__name__}; ask again") from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
 def error_of(answer: httpx.Response) -> BudgetBanditsError:
     """The error that an answer stands for."""
     try:
-        return _named(answer.json(), retry_after(answer))
+        return named(answer.json(), retry_after(answer))
     except (ValueError, KeyError, TypeError, AttributeError):
         return unexpected_response(answer)
 
@@ -310,7 +253,7 @@ def unexpected_response(answer: httpx.Response) -> ServiceError:
     return ServiceError(f"status {answer.status_code}: {answer.text[:200]!r}; is this the address of a service?")
 
 
-def _named(problem: Mapping[str, Any], retry_after: float | None = None) -> BudgetBanditsError:
+def named(problem: Mapping[str, Any], retry_after: float | None = None) -> BudgetBanditsError:
     """The error that the service raised, found by its name."""
     title, detail, status = problem["title"], problem["detail"], problem["status"]
     kind = getattr(errors, title, None)
